@@ -1,0 +1,19 @@
+//! Facts of the process, from procfs.
+
+use std::fs;
+
+pub(crate) const DESCRIPTOR_DIRECTORY: &str = "/proc/self/fd";
+
+/// Linux accepts every soft limit up to the hard one.
+pub(crate) fn descriptor_ceiling(hard: u64) -> u64 {
+    hard
+}
+
+pub(crate) fn resident_bytes() -> Option<u64> {
+    // proc_pid_statm(5): "size resident shared ...", in pages.
+    let pages: u64 =
+        fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
+    // SAFETY: has no precondition.
+    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.checked_mul(u64::try_from(page_bytes).ok()?)
+}
