@@ -16,7 +16,7 @@
 //! - `set_thread_class(ThreadClass) -> io::Result<()>`
 //! - `descriptor_ceiling(hard: u64) -> u64`: highest soft descriptor limit the system accepts
 //! - `DESCRIPTOR_DIRECTORY: &str`: the directory that lists this process's descriptors
-//! - `resident_bytes() -> Option<u64>`
+//! - `resident_bytes() -> Option<u64>` and `release_free_memory()`
 //! - `REUSEPORT_BALANCES: bool`
 //! - `ACCEPT_TRANSIENT_ERRNOS: &[c_int]`: what accept(2) reports about one connection alone
 //! - `accept(BorrowedFd, SocketMode) -> io::Result<(OwnedFd, SocketAddr)>`
@@ -57,7 +57,9 @@ pub use listener::{
     AcceptFault, Backlog, ListenOptions, REUSEPORT_BALANCES, accept, accept_batch,
     classify_accept_error, listen,
 };
-pub use process::{descriptor_limit, open_descriptors, raise_descriptor_limit, resident_bytes};
+pub use process::{
+    descriptor_limit, open_descriptors, raise_descriptor_limit, release_free_memory, resident_bytes,
+};
 pub use ring::{RingDiagnosis, ring_diagnosis};
 pub use stream::{
     SocketMode, is_dead, peek, recv, send, send_vectored, set_linger_zero, set_nodelay,

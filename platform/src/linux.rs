@@ -15,7 +15,9 @@ pub(crate) use doorbell::Doorbell;
 pub(crate) use net::{
     ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, send, suppress_sigpipe,
 };
-pub(crate) use process::{DESCRIPTOR_DIRECTORY, descriptor_ceiling, resident_bytes};
+pub(crate) use process::{
+    DESCRIPTOR_DIRECTORY, descriptor_ceiling, release_free_memory, resident_bytes,
+};
 pub(crate) use ring::ring_diagnosis;
 pub(crate) use thread::{pin_current_thread, set_thread_class};
 pub(crate) use topology::topology;

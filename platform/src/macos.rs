@@ -16,7 +16,9 @@ pub(crate) use doorbell::Doorbell;
 pub(crate) use net::{
     ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, send, suppress_sigpipe,
 };
-pub(crate) use process::{DESCRIPTOR_DIRECTORY, descriptor_ceiling, resident_bytes};
+pub(crate) use process::{
+    DESCRIPTOR_DIRECTORY, descriptor_ceiling, release_free_memory, resident_bytes,
+};
 pub(crate) use thread::{pin_current_thread, set_thread_class};
 
 /// io_uring is Linux's.

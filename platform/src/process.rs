@@ -47,3 +47,10 @@ pub fn open_descriptors() -> Option<usize> {
 pub fn resident_bytes() -> Option<u64> {
     sys::resident_bytes()
 }
+
+/// Gives memory that was freed back to the system, where the allocator keeps it otherwise.
+///
+/// Takes the allocator's locks for a while each: not for a thread that must not wait.
+pub fn release_free_memory() {
+    sys::release_free_memory();
+}

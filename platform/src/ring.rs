@@ -1,15 +1,13 @@
 //! Why io_uring may be missing, for the one warning that says so.
 
 use std::fmt;
+use std::io;
 
 use crate::sys;
 
 /// First kernel whose io_uring has every socket operation a reactor uses: accept and connect came
 /// with 5.5, send and recv with 5.6.
 const KERNEL_WITH_SOCKETS: (u32, u32) = (5, 6);
-
-/// First kernel that charges rings to the memory cgroup instead of `RLIMIT_MEMLOCK`.
-const KERNEL_WITHOUT_MEMLOCK: (u32, u32) = (5, 12);
 
 /// What the system says about io_uring. `Display` names the first cause that applies and its
 /// remedy, as one sentence without a full stop.
@@ -18,8 +16,11 @@ pub struct RingDiagnosis {
     /// `kernel.io_uring_disabled`: 0 all may use it, 1 only privileged processes and one group,
     /// 2 nobody. `None` before Linux 6.6.
     pub sysctl_disabled: Option<u32>,
-    /// Soft `RLIMIT_MEMLOCK` in bytes; `None` if unlimited or unreadable.
+    /// Soft `RLIMIT_MEMLOCK` in bytes; `None` if unlimited or unreadable. Rings of ordinary users
+    /// count against it (seen on 6.18: none with 0, 256 entries and not 1024 with 64 KiB).
     pub memlock_soft_bytes: Option<u64>,
+    /// Whether setting a ring up failed for want of memory.
+    pub out_of_memory: bool,
     /// Whether a seccomp filter checks the system calls of this process.
     pub seccomp_filter: bool,
     /// Kernel release, such as `6.12.4-arch1`; empty if unreadable.
@@ -28,9 +29,11 @@ pub struct RingDiagnosis {
 
 /// Reads the facts that decide whether io_uring can be set up; `None` where it does not exist.
 ///
-/// Does not try to set one up: ask after that has failed.
-pub fn ring_diagnosis() -> Option<RingDiagnosis> {
-    sys::ring_diagnosis()
+/// Does not try to set one up: ask after that has failed, with the `error` that it failed with.
+pub fn ring_diagnosis(error: &io::Error) -> Option<RingDiagnosis> {
+    let diagnosis = sys::ring_diagnosis()?;
+    let out_of_memory = error.kind() == io::ErrorKind::OutOfMemory;
+    Some(RingDiagnosis { out_of_memory, ..diagnosis })
 }
 
 impl RingDiagnosis {
@@ -58,10 +61,10 @@ impl fmt::Display for RingDiagnosis {
                 f,
                 "the io_uring of kernel {kernel} lacks socket operations: use kernel 5.6 or later"
             ),
-            (_, Some(bytes)) if self.kernel_before(KERNEL_WITHOUT_MEMLOCK) => write!(
+            (_, Some(bytes)) if self.out_of_memory => write!(
                 f,
-                "kernel {kernel} counts rings as locked memory, of which {bytes} bytes are \
-                 allowed: raise the limit (ulimit -l, LimitMEMLOCK=)"
+                "a ring counts as locked memory, of which {bytes} bytes are allowed: raise the \
+                 limit (ulimit -l, LimitMEMLOCK=)"
             ),
             _ if self.seccomp_filter => write!(
                 f,
@@ -84,6 +87,7 @@ mod tests {
     const FINE: RingDiagnosis = RingDiagnosis {
         sysctl_disabled: Some(0),
         memlock_soft_bytes: Some(65_536),
+        out_of_memory: false,
         seccomp_filter: false,
         kernel: String::new(),
     };
@@ -96,7 +100,8 @@ mod tests {
             (RingDiagnosis { sysctl_disabled: Some(1), ..FINE }, "kernel.io_uring_group"),
             (kernel("5.4.0-150-generic"), "lacks socket operations"),
             (kernel("4.19"), "lacks socket operations"),
-            (kernel("5.10.0-28-amd64"), "of which 65536 bytes"),
+            (RingDiagnosis { out_of_memory: true, ..kernel("6.18.4") }, "of which 65536 bytes"),
+            (kernel("6.18.4"), "gives no reason"),
             (RingDiagnosis { seccomp_filter: true, ..kernel("6.1.0") }, "seccomp filter is active"),
             (kernel("6.1.0"), "gives no reason"),
             (kernel("5.12"), "gives no reason"),
@@ -108,9 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn without_a_memlock_limit_an_old_kernel_is_no_cause() {
-        let diagnosis =
-            RingDiagnosis { memlock_soft_bytes: None, kernel: "5.10.0".to_owned(), ..FINE };
+    fn without_a_memlock_limit_locked_memory_is_no_cause() {
+        let diagnosis = RingDiagnosis { memlock_soft_bytes: None, out_of_memory: true, ..FINE };
         assert!(diagnosis.to_string().contains("gives no reason"));
     }
 
@@ -126,6 +130,7 @@ mod tests {
     #[test]
     fn the_diagnosis_exists_where_io_uring_does() {
         let has_io_uring = std::env::consts::OS == "linux";
-        assert_eq!(super::ring_diagnosis().is_some(), has_io_uring);
+        let error = std::io::ErrorKind::OutOfMemory.into();
+        assert_eq!(super::ring_diagnosis(&error).is_some(), has_io_uring);
     }
 }

@@ -9,6 +9,7 @@ pub(crate) fn ring_diagnosis() -> Option<RingDiagnosis> {
     Some(RingDiagnosis {
         sysctl_disabled: read("/proc/sys/kernel/io_uring_disabled").trim().parse().ok(),
         memlock_soft_bytes: memlock_soft_bytes(&read("/proc/self/limits")),
+        out_of_memory: false,
         seccomp_filter: has_seccomp_filter(&read("/proc/self/status")),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
     })

@@ -18,6 +18,9 @@ pub(crate) fn descriptor_ceiling(hard: u64) -> u64 {
     hard.min(per_process.unwrap_or(DESCRIPTORS_SURE))
 }
 
+/// The allocator marks free pages as reusable by itself.
+pub(crate) fn release_free_memory() {}
+
 pub(crate) fn resident_bytes() -> Option<u64> {
     // SAFETY: `proc_taskinfo` is made of integers, for which zero is a value.
     let mut info: libc::proc_taskinfo = unsafe { mem::zeroed() };
