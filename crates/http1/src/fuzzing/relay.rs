@@ -8,7 +8,7 @@ use crate::{
 
 /// Where inputs of `length` bytes are cut: everywhere if they are short.
 pub(crate) fn cuts(length: usize) -> Vec<usize> {
-    const EVERYWHERE_MAX: usize = 600;
+    const EVERYWHERE_MAX: usize = 256;
     const CUTS_MAX: usize = 64;
     let step = if length <= EVERYWHERE_MAX { 1 } else { length / CUTS_MAX };
     (0..length).step_by(step).collect()
