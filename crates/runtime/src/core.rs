@@ -1,0 +1,362 @@
+//! One core: a pinned thread's executor, timers, buffers and mailbox.
+//!
+//! Owned by its thread; `Core` is a handle that stays on it. Other threads reach the core through
+//! its mailbox alone.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use baton_platform as platform;
+
+use crate::accept::{Accepted, Service};
+use crate::blocking::Pending;
+use crate::buffer::{Buffer, BufferPool, BufferSize};
+use crate::counters::CoreCounters;
+use crate::driver::Driver;
+use crate::limits::{MAILBOX_MESSAGES, MEMORY_LOOK_TICKS, MEMORY_RETURN_BYTES, TASK_BYTES, TICK};
+use crate::mailbox::{Mailbox, Message, Phase};
+use crate::shared::Shared;
+use crate::source::Source;
+use crate::stream::Stream;
+use crate::task::{Contained, Tasks};
+use crate::timer::{Timer, Wheel};
+
+/// How long a connection that is idle when its core drains may still start a request.
+/// A client whose request crosses our decision to stop is answered instead of reset.
+pub(crate) const DRAIN_IDLE_GRACE: Duration = Duration::from_millis(500);
+
+/// A handle of the core that the current thread is.
+#[derive(Clone)]
+pub struct Core {
+    state: Rc<State>,
+}
+
+struct State {
+    index: usize,
+    driver: Driver,
+    shared: Arc<Shared>,
+    wheel: Wheel,
+    buffers: BufferPool,
+    phase: Cell<Phase>,
+    tasks: Tasks,
+    /// Whoever waits for the phase or the last task.
+    observers: RefCell<Vec<Waker>>,
+    /// Tasks that gave way until the reactor has looked round once.
+    yielded: RefCell<Vec<Waker>>,
+    pending: Pending,
+    /// Most tasks that were seen at once since memory was last given back to the system.
+    tasks_most: Cell<usize>,
+    /// Bytes of buffers freed since memory was last given back to the system.
+    freed: Cell<usize>,
+}
+
+impl Core {
+    pub(crate) fn new(index: usize, driver: Driver, shared: Arc<Shared>) -> Core {
+        Core {
+            state: Rc::new(State {
+                index,
+                driver,
+                shared,
+                wheel: Wheel::new(),
+                buffers: BufferPool::default(),
+                phase: Cell::new(Phase::Running),
+                tasks: Tasks::default(),
+                observers: RefCell::default(),
+                yielded: RefCell::default(),
+                pending: Pending::default(),
+                tasks_most: Cell::new(0),
+                freed: Cell::new(0),
+            }),
+        }
+    }
+
+    /// Its number, `0..cores`.
+    pub fn index(&self) -> usize {
+        self.state.index
+    }
+
+    /// How many cores serve connections in this runtime.
+    pub fn cores(&self) -> usize {
+        self.state.shared.cores()
+    }
+
+    /// What its reactor runs on.
+    pub fn driver(&self) -> Driver {
+        self.state.driver
+    }
+
+    /// Ticks since the core started: the coarse clock, see [`crate::TICK`].
+    pub fn tick(&self) -> u64 {
+        self.state.wheel.now()
+    }
+
+    /// A new deadline, not yet armed.
+    pub fn timer(&self) -> Timer {
+        self.state.wheel.timer()
+    }
+
+    /// An empty buffer from the core's pool.
+    pub fn buffer(&self, size: BufferSize) -> Buffer {
+        self.state.buffers.take(size)
+    }
+
+    /// The core's own numbers.
+    pub fn counters(&self) -> &CoreCounters {
+        self.state.shared.counters(self.state.index)
+    }
+
+    /// Whether the runtime stops: requests under way are finished, connections are not kept.
+    pub fn is_draining(&self) -> bool {
+        self.state.phase.get() >= Phase::Draining
+    }
+
+    /// Starts a task on this core. If it panics, the panic is logged and counted, and nothing else
+    /// of the core is touched. The runtime waits for it when it drains; when it aborts, the task is
+    /// polled once more, with every [`Timer`] expired, and dropped if it still waits.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let core = self.clone();
+        let number = self.state.tasks.begin();
+        self.counters().tasks.add(1);
+        monoio::spawn(Task { core, number, contained: Contained::new(task) });
+    }
+
+    /// Waits `duration`, to the millisecond. For pauses; deadlines take a [`Timer`].
+    pub async fn sleep(&self, duration: Duration) {
+        monoio::time::sleep(duration).await;
+    }
+
+    /// Lets everything else that is ready on this core run first, the reactor included.
+    ///
+    /// Waking oneself would not do: the executor looks for timers and messages only when its run
+    /// queue is empty. So the task leaves the queue, and the core's own bell brings it back.
+    pub async fn yield_now(&self) {
+        let mut rung = false;
+        poll_fn(|cx| {
+            if rung {
+                return Poll::Ready(());
+            }
+            rung = true;
+            self.state.yielded.borrow_mut().push(cx.waker().clone());
+            self.mailbox().ring();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Runs `job` on a thread that may block and waits for its result.
+    ///
+    /// # Errors
+    /// [`crate::BlockingError`]: the queue is full, or the job panicked.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, crate::BlockingError> {
+        let shared = &self.state.shared;
+        self.state.pending.run(shared, self.state.index, job).await
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.state.shared
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.state.phase.get()
+    }
+
+    /// Ready once the core drains; else wakes the task when it begins to.
+    pub(crate) fn poll_draining(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_draining() {
+            return Poll::Ready(());
+        }
+        self.observe(cx);
+        Poll::Pending
+    }
+
+    /// The core's life: heartbeat and mailbox, until it drains and nothing is left to do. An
+    /// acceptor has no service.
+    pub(crate) async fn live<S: Service>(&self, service: Option<Rc<S>>) -> io::Result<()> {
+        let bell = Source::new(self.mailbox().bell().try_clone_to_owned()?)?;
+        let mut heartbeat = pin!(self.heartbeat());
+        let mut mailbox = pin!(self.attend(&bell, &service));
+        poll_fn(|cx| {
+            self.observe(cx);
+            // The heartbeat never ends; the mailbox ends only if its bell breaks.
+            let _beating = heartbeat.as_mut().poll(cx);
+            if let Poll::Ready(error) = mailbox.as_mut().poll(cx) {
+                return Poll::Ready(Err(error));
+            }
+            if self.may_end() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// Whether no task is left, and none can come.
+    fn may_end(&self) -> bool {
+        let idle = self.is_draining() && self.state.tasks.count() == 0;
+        // In this order: what the acceptor sent before it ended is in the mailbox by then. When
+        // aborting, what it sends later is dropped.
+        idle && (self.phase() >= Phase::Aborting
+            || (self.shared().deals_no_more(self.index()) && self.mailbox().waiting() == 0))
+    }
+
+    async fn heartbeat(&self) {
+        let started = Instant::now();
+        let mut due = started + TICK;
+        loop {
+            monoio::time::sleep_until(due.into()).await;
+            let now = Instant::now();
+            let lag = now.saturating_duration_since(due);
+            self.counters().heartbeat(lag, platform::thread_cpu_time());
+            let tick = (now - started).as_millis() / TICK.as_millis();
+            self.state.wheel.advance(u64::try_from(tick).unwrap_or(u64::MAX));
+            self.give_memory_back();
+            // The next whole tick, so that a late heartbeat does not put off all later ones.
+            while due <= now {
+                due += TICK;
+            }
+        }
+    }
+
+    /// Frees what a burst has left behind.
+    fn give_memory_back(&self) {
+        if !self.tick().is_multiple_of(MEMORY_LOOK_TICKS) {
+            return;
+        }
+        let tasks = self.state.tasks.count();
+        let most = self.state.tasks_most.get().max(tasks);
+        let freed = self.state.freed.get() + self.state.buffers.shrink();
+        let returned = freed + (most - tasks) * TASK_BYTES >= MEMORY_RETURN_BYTES;
+        self.state.tasks_most.set(if returned { tasks } else { most });
+        self.state.freed.set(if returned { 0 } else { freed });
+        if !returned {
+            return;
+        }
+        // With its queue full the blocking pool has more important things to do.
+        let _refused = self.shared().blocking().submit(Box::new(platform::release_free_memory));
+    }
+
+    /// Takes messages until the bell breaks, and says how it broke.
+    async fn attend<S: Service>(&self, bell: &Source, service: &Option<Rc<S>>) -> io::Error {
+        loop {
+            if let Err(error) = bell.readable().await {
+                return error;
+            }
+            self.mailbox().open();
+            for waker in self.state.yielded.take() {
+                waker.wake();
+            }
+            // Looked at before the queue is emptied: what was sent before the order goes before it.
+            let ordered = self.mailbox().ordered();
+            for _ in 0..MAILBOX_MESSAGES {
+                let Some(message) = self.mailbox().take() else { break };
+                self.counters().messages.add(1);
+                self.handle_message(message, service);
+            }
+            if self.mailbox().waiting() > 0 {
+                self.mailbox().ring();
+            }
+            self.enter(ordered);
+        }
+    }
+
+    fn handle_message<S: Service>(&self, message: Message, service: &Option<Rc<S>>) {
+        match message {
+            Message::Connection { socket, peer, listener, permit } => {
+                let service = service.as_ref().expect("sockets are dealt to serving cores alone");
+                match Stream::adopt(socket) {
+                    Ok(stream) => {
+                        let accepted = Accepted { stream, peer, listener };
+                        crate::accept::serve(self, service, accepted, permit);
+                    }
+                    Err(error) => {
+                        tracing::debug!(core = self.index(), %peer, %error, "a dealt socket broke");
+                    }
+                }
+            }
+            Message::Done { job } => self.state.pending.complete(job),
+        }
+    }
+
+    // Running -> Draining: idle waits end soon, accept loops end after a last sweep.
+    // -> Aborting: every wait ends now.
+    fn enter(&self, phase: Phase) {
+        if phase <= self.state.phase.get() {
+            return;
+        }
+        self.state.phase.set(phase);
+        if phase == Phase::Draining {
+            self.state.wheel.hurry_idle(DRAIN_IDLE_GRACE);
+        } else {
+            self.state.wheel.abort();
+            self.state.tasks.wake_all();
+        }
+        self.wake_observers();
+    }
+
+    fn task_ended(&self, number: usize) {
+        self.state.tasks.end(number);
+        self.counters().tasks.sub(1);
+        if self.is_draining() && self.state.tasks.count() == 0 {
+            self.wake_observers();
+        }
+    }
+
+    fn observe(&self, cx: &Context<'_>) {
+        let mut observers = self.state.observers.borrow_mut();
+        if !observers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            observers.push(cx.waker().clone());
+        }
+    }
+
+    fn wake_observers(&self) {
+        for waker in self.state.observers.take() {
+            waker.wake();
+        }
+    }
+
+    fn mailbox(&self) -> &Mailbox {
+        self.state.shared.mailbox(self.state.index)
+    }
+}
+
+/// A task of a core: its panic is contained, its end is counted, and an abort drops it.
+///
+/// A type of its own and not an `async` block, which would hold the task's future twice: as what it
+/// captured and as what it awaits.
+struct Task<F> {
+    core: Core,
+    number: usize,
+    contained: Contained<F>,
+}
+
+impl<F: Future<Output = ()>> Future for Task<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let core = self.core.clone();
+        let number = self.number;
+        // SAFETY: `contained` is pinned whenever `self` is: it is never moved out, no other code
+        // reaches it, and `Task` has neither `Drop` nor `Unpin` of its own.
+        let mut contained = unsafe { self.map_unchecked_mut(|this| &mut this.contained) };
+        let outcome = match contained.as_mut().poll(cx) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending if core.phase() >= Phase::Aborting => contained.end(),
+            Poll::Pending => {
+                core.state.tasks.waits(number, cx.waker());
+                return Poll::Pending;
+            }
+        };
+        if let Err(message) = outcome {
+            core.counters().panics.add(1);
+            tracing::error!(core = core.index(), message, "a task panicked");
+        }
+        core.task_ended(number);
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Every bound of the runtime: name, unit, reason, and what happens when it is reached.
+
+use std::time::Duration;
+
+/// Length of one tick of the coarse clock, which timers, idle checks and the heartbeat share.
+/// A deadline is met within one tick after it is due. Ten wake-ups per second and core.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// Slots of the timer wheel. Timers further away than `WHEEL_SLOTS` ticks (51 s) wait in the last
+/// slot and are looked at again when it comes round.
+pub(crate) const WHEEL_SLOTS: usize = 512;
+const _: () = assert!(WHEEL_SLOTS.is_power_of_two());
+
+/// Entries of a core's ring. Operations beyond it are submitted at once, which costs a system call.
+#[cfg(target_os = "linux")]
+pub(crate) const RING_ENTRIES: u32 = 1024;
+
+/// Entries of the ring where locked memory is short (measured: 64 KiB of memlock allow 256).
+#[cfg(target_os = "linux")]
+pub(crate) const RING_ENTRIES_SMALL: u32 = 256;
+
+/// Entries of the ring that only tries whether rings may be entered at all.
+#[cfg(target_os = "linux")]
+pub(crate) const RING_ENTRIES_PROBE: u32 = 8;
+
+/// Connections taken from a listener in one turn, so that one burst does not hold up the
+/// connections this core already serves. When full: the rest waits in the backlog for the next turn.
+pub(crate) const ACCEPT_BATCH: usize = 16;
+
+/// Messages a core's mailbox holds. When full: a dealt connection goes to another core, and stays
+/// in the backlog if all are full; a blocking job's result waits on its own thread.
+pub(crate) const MAILBOX_MESSAGES: usize = 1024;
+
+/// First pause of a writer whose wait for room ended without any, see [`crate::Stream::writable`].
+/// It doubles up to one tick, so that a peer that takes bytes is served at speed and one that does
+/// not costs ten wake-ups per second.
+pub(crate) const WRITE_PAUSE_MIN: Duration = Duration::from_millis(1);
+const _: () = assert!(WRITE_PAUSE_MIN.as_nanos() <= TICK.as_nanos());
+
+/// Bytes of a buffer for a message head: the default head limit.
+pub const HEAD_BUFFER_BYTES: usize = 16 * 1024;
+
+/// Bytes of a buffer for a piece of a body.
+pub const BODY_BUFFER_BYTES: usize = 64 * 1024;
+const _: () = assert!(HEAD_BUFFER_BYTES <= BODY_BUFFER_BYTES);
+
+/// Free head buffers a core keeps (4 MiB). When full: a returned buffer is freed, so that the
+/// memory of a burst goes back to the system.
+pub(crate) const HEAD_BUFFERS_FREE_MAX: usize = 256;
+
+/// Free body buffers a core keeps (4 MiB). When full: as for head buffers.
+pub(crate) const BODY_BUFFERS_FREE_MAX: usize = 64;
+
+/// Threads for calls that block (names, files), for the whole process.
+pub(crate) const BLOCKING_THREADS: usize = 4;
+
+/// Jobs that wait for such a thread. When full: the caller gets `QueueFull`.
+pub(crate) const BLOCKING_QUEUE_JOBS: usize = 256;
+
+/// How often a core looks whether it holds memory it no longer needs.
+pub(crate) const MEMORY_LOOK_TICKS: u64 = 20;
+
+/// Bytes of buffers and tasks a core must have freed before the allocator is asked to give
+/// memory back to the system. It takes its locks for that.
+pub(crate) const MEMORY_RETURN_BYTES: usize = 4 * 1024 * 1024;
+
+/// What a task is taken to hold besides its buffers, bytes: an idle connection of the proxy.
+pub(crate) const TASK_BYTES: usize = 1024;

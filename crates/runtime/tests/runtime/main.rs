@@ -1,0 +1,17 @@
+//! Cores, sockets and tasks as a service meets them: over real sockets and on every driver.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod on_core;
+
+mod blocking;
+mod connecting;
+mod dealing;
+mod limits;
+mod reading;
+mod serving;
+mod starting;
+mod stopping;
+mod tasks;
+mod writing;
