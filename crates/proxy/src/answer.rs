@@ -1,0 +1,418 @@
+//! The answer of an endpoint on its way to the client.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use baton_http1::{
+    BodyDecoder, BodyError, FieldSlots, RequestFacts, ResponseHead, ResponsePlan, Version,
+    encode_interim, encode_response, plan_response,
+};
+use baton_runtime::{Buffer, BufferSize, Stream, Timer};
+
+use crate::error::{ProxyError, is_timeout};
+use crate::exchange::{Failure, Seen};
+use crate::limits::{ANSWER_AFTER_REFUSED_BODY, WATCH_CLIENT_AFTER};
+use crate::proxy::Proxy;
+use crate::relay::{Patience, Pump, PumpError, Trailers, append_body, write_now};
+use crate::upstream::Connection;
+
+/// How far the request has come, told by its direction to the other one.
+pub(crate) struct Upload {
+    /// All of it was sent.
+    pub(crate) complete: Cell<bool>,
+    /// The endpoint took no more of it.
+    pub(crate) refused: Cell<bool>,
+    /// All of it is still in the client's buffer, so that it can be sent once more.
+    pub(crate) replayable: Cell<bool>,
+    /// How much of the answer the client has seen, told the other way.
+    pub(crate) seen: Cell<Seen>,
+}
+
+impl Default for Upload {
+    fn default() -> Upload {
+        Upload {
+            complete: Cell::new(false),
+            refused: Cell::new(false),
+            replayable: Cell::new(false),
+            seen: Cell::new(Seen::Nothing),
+        }
+    }
+}
+
+/// An answer that reached the client whole.
+pub(crate) struct Answered {
+    /// Whether the client's connection may serve another request.
+    pub(crate) keep_client: bool,
+    /// Whether the endpoint's connection is at a message boundary.
+    pub(crate) upstream_reusable: bool,
+    /// The connections are a tunnel now; what the endpoint sent behind its head.
+    pub(crate) tunnel: Option<Buffer>,
+}
+
+/// The downward half of an exchange.
+pub(crate) struct Answer<'a> {
+    pub(crate) proxy: &'a Proxy,
+    pub(crate) client: &'a Stream,
+    pub(crate) timer: &'a Timer,
+    pub(crate) connection: &'a Connection,
+    pub(crate) facts: &'a RequestFacts,
+    pub(crate) upload: &'a Upload,
+    /// Whether the client's connection ends after this answer in any case.
+    pub(crate) last: bool,
+}
+
+/// What the bytes from the endpoint begin with.
+enum Next {
+    /// A head that is not complete.
+    Incomplete,
+    /// A 1xx that was relayed, or dropped for an HTTP/1.0 client; what the socket did not take.
+    Interim(Vec<u8>),
+    /// The final head, on its way to the client with the first part of its body.
+    Final(Begun),
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    /// The endpoint has something to say.
+    Readable,
+    /// The request has gone out whole.
+    Sent,
+}
+
+struct Begun {
+    plan: ResponsePlan,
+    body: BodyDecoder,
+    unsent: Vec<u8>,
+}
+
+impl Answer<'_> {
+    /// Waits for the answer and relays it.
+    pub(crate) async fn run(self) -> Result<Answered, Box<Failure>> {
+        let limit = self.proxy.settings.answer_head.head_bytes_max;
+        let mut buffer = None;
+        let mut interims = 0;
+        let mut patience = self.patience();
+        loop {
+            self.wait(buffer.is_none(), &mut patience).await?;
+            let buffer = buffer.get_or_insert_with(|| self.proxy.core.buffer(BufferSize::Head));
+            if !self.read(buffer, limit, interims)? {
+                continue;
+            }
+            loop {
+                match self.next(buffer, interims)? {
+                    Next::Incomplete => break,
+                    Next::Interim(unsent) => {
+                        interims += 1;
+                        if !unsent.is_empty() {
+                            Box::pin(self.write_interim(&unsent)).await?;
+                        }
+                        patience = self.patience();
+                    }
+                    Next::Final(begun) => return self.relay(buffer, begun).await,
+                }
+            }
+        }
+    }
+
+    /// How long the endpoint may take from the end of the request, or from its last interim
+    /// response, to the end of its next head: one that sends a byte now and then gets no longer.
+    fn patience(&self) -> Patience {
+        Patience::new(self.proxy.settings.timeouts.first_byte, usize::MAX)
+    }
+
+    /// Waits until the endpoint has something to say. `first`: nothing was heard of it yet.
+    async fn wait(&self, first: bool, patience: &mut Patience) -> Result<(), Box<Failure>> {
+        if !self.upload.complete.get()
+            && Box::pin(self.wait_while_sending()).await? == Waited::Readable
+        {
+            return Ok(());
+        }
+        let since = self.proxy.core.tick();
+        let outcome = self.wait_when_sent(first, patience.left()).await;
+        patience.waited(self.proxy.core.tick() - since);
+        outcome
+    }
+
+    /// As [`Answer::wait`] once the request is sent, for `bound`.
+    async fn wait_when_sent(&self, first: bool, bound: Duration) -> Result<(), Box<Failure>> {
+        let upstream = &self.connection.stream;
+        if first {
+            self.timer.set(WATCH_CLIENT_AFTER.min(bound));
+            match upstream.readable(self.timer).await {
+                Ok(()) => return Ok(()),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(self.no_answer(error, true)),
+            }
+        }
+        Box::pin(self.wait_and_watch(first, bound)).await
+    }
+
+    /// As [`Answer::wait`], and notices if the client breaks its connection in the meantime.
+    async fn wait_and_watch(&self, first: bool, bound: Duration) -> Result<(), Box<Failure>> {
+        let upstream = &self.connection.stream;
+        self.timer.set(bound);
+        let mut readable = pin!(upstream.readable(self.timer));
+        let mut broken = pin!(self.client.broken());
+        let outcome = poll_fn(|cx| {
+            if let Poll::Ready(outcome) = readable.as_mut().poll(cx) {
+                return Poll::Ready(Ok(outcome));
+            }
+            broken.as_mut().poll(cx).map(Err)
+        })
+        .await;
+        match outcome {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) if is_timeout(&error) => Err(self.late()),
+            Ok(Err(error)) => Err(self.no_answer(error, first)),
+            Err(error) => Err(self.failure(ProxyError::ClientGone(error))),
+        }
+    }
+
+    /// As [`Answer::wait`] while the request is being sent, which bounds itself; ends with it.
+    async fn wait_while_sending(&self) -> Result<Waited, Box<Failure>> {
+        match self.upload.refused.get() {
+            true => self.timer.set(ANSWER_AFTER_REFUSED_BODY),
+            false => self.timer.clear(),
+        }
+        let mut readable = pin!(self.connection.stream.readable(self.timer));
+        let outcome = poll_fn(|cx| {
+            if self.upload.complete.get() {
+                return Poll::Ready(Ok(Waited::Sent));
+            }
+            readable.as_mut().poll(cx).map_ok(|()| Waited::Readable)
+        })
+        .await;
+        outcome.map_err(|error| match is_timeout(&error) {
+            // The timer is set only once the endpoint takes no more of the request.
+            true => self.no_answer(io::ErrorKind::BrokenPipe.into(), false),
+            false => self.no_answer(error, false),
+        })
+    }
+
+    /// Reads what is there; `false` if nothing was, after all.
+    fn read(
+        &self,
+        buffer: &mut Buffer,
+        limit: usize,
+        interims: usize,
+    ) -> Result<bool, Box<Failure>> {
+        let first = buffer.is_empty() && interims == 0;
+        make_room(self.proxy, buffer, limit);
+        match self.connection.stream.try_read(buffer.spare()) {
+            Ok(0) => Err(self.no_answer(io::ErrorKind::UnexpectedEof.into(), first)),
+            Ok(count) => {
+                buffer.advance(count);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(self.no_answer(error, first)),
+        }
+    }
+
+    /// Takes the next head off the buffer and relays it as far as the client's socket takes it.
+    /// `interims`: how many interim ones were taken before.
+    fn next(&self, buffer: &mut Buffer, interims: usize) -> Result<Next, Box<Failure>> {
+        let settings = &self.proxy.settings;
+        let refused = |error| self.failure(ProxyError::AnswerHead(self.address(), error));
+        let mut slots = FieldSlots::new();
+        let head = ResponseHead::parse(
+            buffer.filled(),
+            &settings.answer_head,
+            &mut slots,
+            self.facts.method,
+        );
+        let Some(head) = head.map_err(refused)? else { return Ok(Next::Incomplete) };
+        let mut scratch = self.proxy.scratch.borrow_mut();
+        scratch.clear();
+        if head.is_interim() {
+            self.check_interims(interims + 1)?;
+            if self.facts.version == Version::Http11 {
+                encode_interim(&head, &mut scratch);
+            }
+            let unsent = self.write_now(&scratch)?;
+            let bytes = head.bytes;
+            buffer.consume(bytes);
+            return Ok(Next::Interim(unsent));
+        }
+        // An answer before the request's end: what follows of the request is read away, at most.
+        let early = !self.upload.complete.get();
+        let last = self.last || early || self.proxy.core.is_draining();
+        let plan = plan_response(self.facts, &head, last).map_err(refused)?;
+        encode_response(&head, &plan, &self.proxy.date(), &mut scratch);
+        let mut body = BodyDecoder::new(plan.upstream_body);
+        let input = if plan.tunnel { &[] } else { &buffer.filled()[head.bytes..] };
+        let taken = append_body(input, &mut body, plan.downstream, trailers(&plan), &mut scratch);
+        let taken = taken.map_err(|error| self.body_refused(error))?;
+        self.upload.seen.set(match plan.downstream {
+            baton_http1::Framing::UntilClose => Seen::PartUntilClose,
+            _ => Seen::Part,
+        });
+        let unsent = self.write_now(&scratch)?;
+        self.proxy.counters().answered(head.status);
+        self.proxy.counters().answer_body_bytes.add(taken.body_bytes as u64);
+        let taken = head.bytes + taken.input_bytes;
+        buffer.consume(taken);
+        Ok(Next::Final(Begun { plan, body, unsent }))
+    }
+
+    /// Brings the rest of the answer to the client.
+    async fn relay(&self, buffer: &mut Buffer, begun: Begun) -> Result<Answered, Box<Failure>> {
+        let Begun { plan, mut body, unsent } = begun;
+        if !unsent.is_empty() {
+            Box::pin(self.write(&unsent)).await?;
+        }
+        if plan.tunnel {
+            let rest = std::mem::replace(buffer, self.proxy.core.buffer(BufferSize::Head));
+            return Ok(Answered {
+                keep_client: false,
+                upstream_reusable: false,
+                tunnel: Some(rest),
+            });
+        }
+        if !body.is_complete() {
+            if buffer.is_empty() {
+                *buffer = self.proxy.core.buffer(BufferSize::Body);
+            }
+            Box::pin(self.pump(&plan, buffer, &mut body)).await?;
+        }
+        self.timer.clear();
+        Ok(Answered {
+            keep_client: plan.keep_downstream,
+            // What follows the answer was not asked for: such a connection is not used again.
+            upstream_reusable: plan.upstream_may_persist && buffer.is_empty(),
+            tunnel: None,
+        })
+    }
+
+    async fn pump(
+        &self,
+        plan: &ResponsePlan,
+        buffer: &mut Buffer,
+        body: &mut BodyDecoder,
+    ) -> Result<(), Box<Failure>> {
+        let timeouts = &self.proxy.settings.timeouts;
+        let pump = Pump {
+            core: &self.proxy.core,
+            from: &self.connection.stream,
+            to: self.client,
+            timer: self.timer,
+            read_bound: timeouts.upstream_idle,
+            write_bound: timeouts.body_idle,
+            coding: plan.downstream,
+            trailers: trailers(plan),
+            read_bytes_max: usize::MAX,
+            progress_bytes_min: 0,
+            allowance: u64::MAX,
+        };
+        let counters = self.proxy.counters();
+        let moved = |bytes: usize| counters.answer_body_bytes.add(bytes as u64);
+        pump.run(buffer, body, moved).await.map_err(|error| match error {
+            PumpError::Read(error) => self.failure(ProxyError::AnswerBroken(self.address(), error)),
+            PumpError::ReadTimeout => {
+                self.failure(ProxyError::AnswerStalled(self.address(), timeouts.upstream_idle))
+            }
+            PumpError::Body(error) => self.body_refused(error),
+            PumpError::Write(error) => self.failure(ProxyError::ClientGone(error)),
+            PumpError::WriteTimeout => self.failure(ProxyError::ClientStalled(timeouts.body_idle)),
+            PumpError::TooLong => unreachable!("an answer's length is not bounded"),
+        })
+    }
+
+    /// Writes what the client's socket did not take at once of an interim response. Until it has
+    /// gone out whole, no other answer may begin.
+    async fn write_interim(&self, unsent: &[u8]) -> Result<(), Box<Failure>> {
+        self.upload.seen.set(Seen::Part);
+        self.write(unsent).await?;
+        self.upload.seen.set(Seen::Nothing);
+        Ok(())
+    }
+
+    /// Writes what a socket did not take at once.
+    async fn write(&self, unsent: &[u8]) -> Result<(), Box<Failure>> {
+        if unsent.is_empty() {
+            return Ok(());
+        }
+        let bound = self.proxy.settings.timeouts.body_idle;
+        self.timer.set(bound);
+        let written = self.client.write_all(&mut [IoSlice::new(unsent)], self.timer).await;
+        written.map_err(|error| {
+            if is_timeout(&error) {
+                self.failure(ProxyError::ClientStalled(bound))
+            } else {
+                self.failure(ProxyError::ClientGone(error))
+            }
+        })
+    }
+
+    fn write_now(&self, bytes: &[u8]) -> Result<Vec<u8>, Box<Failure>> {
+        write_now(bytes, self.client).map_err(|error| self.failure(ProxyError::ClientGone(error)))
+    }
+
+    fn check_interims(&self, interims: usize) -> Result<(), Box<Failure>> {
+        let most = self.proxy.settings.limits.interim_responses;
+        if interims <= most {
+            return Ok(());
+        }
+        Err(self.failure(ProxyError::AnswerInterims(self.address(), most)))
+    }
+
+    fn address(&self) -> std::net::SocketAddr {
+        self.proxy.upstream.address(self.connection.endpoint)
+    }
+
+    fn late(&self) -> Box<Failure> {
+        let bound = self.proxy.settings.timeouts.first_byte;
+        self.failure(ProxyError::AnswerTimeout(self.address(), bound))
+    }
+
+    /// The connection ended before a final head. `first`: before any byte of an answer.
+    fn no_answer(&self, error: io::Error, first: bool) -> Box<Failure> {
+        let retriable = first
+            && self.connection.reused
+            && self.upload.replayable.get()
+            && self.facts.is_idempotent();
+        Box::new(Failure {
+            retriable,
+            ..*self.failure(ProxyError::NoAnswer(self.address(), error))
+        })
+    }
+
+    fn body_refused(&self, error: BodyError) -> Box<Failure> {
+        self.failure(ProxyError::AnswerBody(self.address(), error))
+    }
+
+    fn failure(&self, error: ProxyError) -> Box<Failure> {
+        Box::new(Failure {
+            error,
+            seen: self.upload.seen.get(),
+            facts: Some(*self.facts),
+            request_complete: self.upload.complete.get(),
+            retriable: false,
+        })
+    }
+}
+
+fn trailers(plan: &ResponsePlan) -> Trailers {
+    if plan.trailers { Trailers::Forward } else { Trailers::Drop }
+}
+
+/// Makes spare room in `buffer`, which holds a part of a head of at most `limit` bytes.
+pub(crate) fn make_room(proxy: &Proxy, buffer: &mut Buffer, limit: usize) {
+    if !buffer.spare().is_empty() {
+        return;
+    }
+    buffer.compact();
+    if buffer.spare().is_empty() {
+        debug_assert!(limit <= BufferSize::Body.bytes(), "settings bound a head to a buffer");
+        let mut larger = proxy.core.buffer(BufferSize::Body);
+        let filled = buffer.len();
+        larger.spare()[..filled].copy_from_slice(buffer.filled());
+        larger.advance(filled);
+        *buffer = larger;
+    }
+}

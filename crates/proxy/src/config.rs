@@ -1,0 +1,268 @@
+//! The configuration: text to a validated [`Config`], once, at start.
+//!
+//! A `Config` comes from the file ([`load`], [`parse`]) or from flags ([`crate::cli::parse`]);
+//! both fill it through the one table of settings in `fields`, which also names each setting,
+//! describes it and bounds it. What is out of bounds or unknown is an error; a `Config` that
+//! exists can be used as it is.
+//!
+//! Never: opens a socket, resolves a name, or reads the clock.
+
+mod address;
+mod fields;
+mod file;
+mod print;
+mod problem;
+mod value;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub use address::{AddressError, UpstreamAddr, parse_listen, parse_upstream};
+pub(crate) use fields::{Field, Group, LOG_LEVEL, RUNTIME, SETTINGS};
+pub use fields::{Limits, PoolConfig, RuntimeConfig, Timeouts};
+pub use file::parse;
+pub use print::{print, summary};
+pub use problem::Problems;
+pub(crate) use value::Given;
+
+/// Everything the proxy is told at start. Does not change while it runs.
+///
+/// Invariants, checked by every constructor: `listeners` and `upstreams` are not empty, name no
+/// address twice (port 0 of a listener excepted) and are within `LISTENERS_MAX` and
+/// `UPSTREAMS_MAX`; every setting is within its bounds; `limits.target_bytes <= limits.head_bytes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Addresses to accept clients on. Port 0 asks the system for a free port.
+    pub listeners: Vec<SocketAddr>,
+    /// Endpoints that requests are sent to, in turn.
+    pub upstreams: Vec<UpstreamAddr>,
+    /// Cores and how they wait for I/O.
+    pub runtime: RuntimeConfig,
+    /// How long each wait may last.
+    pub timeouts: Timeouts,
+    /// How much each peer may ask for.
+    pub limits: Limits,
+    /// Idle connections to endpoints.
+    pub pool: PoolConfig,
+    /// The least severe event that is logged.
+    pub log_level: LogLevel,
+}
+
+impl Config {
+    /// All settings at their defaults, no address yet: what a file or the flags are read into.
+    pub(crate) fn defaults() -> Self {
+        Self {
+            listeners: Vec::new(),
+            upstreams: Vec::new(),
+            runtime: RuntimeConfig::default(),
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            pool: PoolConfig::default(),
+            log_level: LogLevel::default(),
+        }
+    }
+
+    /// The configuration of a demonstration: one address before one endpoint, all else as it is.
+    pub(crate) fn demo(listen: SocketAddr, upstream: UpstreamAddr) -> Self {
+        Self { listeners: vec![listen], upstreams: vec![upstream], ..Self::defaults() }
+    }
+
+    /// Adds an address to accept on. Error, in words: it is already there, or there are
+    /// `LISTENERS_MAX`. Port 0 may be repeated, as the system gives a different port each time.
+    pub(crate) fn add_listener(&mut self, address: SocketAddr) -> Result<(), String> {
+        if self.listeners.len() == LISTENERS_MAX {
+            return Err(format!("there are more than {LISTENERS_MAX} addresses to listen on"));
+        }
+        if address.port() != 0 && self.listeners.contains(&address) {
+            return Err(format!("{address} is listened on twice"));
+        }
+        self.listeners.push(address);
+        Ok(())
+    }
+
+    /// Adds an endpoint. Error, in words: it is already there, or there are `UPSTREAMS_MAX`.
+    pub(crate) fn add_upstream(&mut self, address: UpstreamAddr) -> Result<(), String> {
+        if self.upstreams.len() == UPSTREAMS_MAX {
+            return Err(format!("there are more than {UPSTREAMS_MAX} endpoints"));
+        }
+        if self.upstreams.contains(&address) {
+            return Err(format!("the endpoint {address} is listed twice"));
+        }
+        self.upstreams.push(address);
+        Ok(())
+    }
+
+    /// The relation between settings that no bound of a single one states. The text says what is
+    /// wrong, with both values.
+    pub(crate) fn check_relations(&self) -> Result<(), String> {
+        let Limits { head_bytes, target_bytes, .. } = self.limits;
+        if target_bytes <= head_bytes {
+            return Ok(());
+        }
+        Err(format!(
+            "a request target of {} does not fit in a head of {}",
+            crate::units::format_size(target_bytes as u64),
+            crate::units::format_size(head_bytes as u64),
+        ))
+    }
+}
+
+/// A setting that is one of a few words.
+pub(crate) trait Word: Copy + Eq + 'static {
+    /// Every value with its spelling in the file and on the command line.
+    const ALL: &'static [(&'static str, Self)];
+
+    /// The spelling of this value.
+    fn word(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, value)| *value == self);
+        found.expect("every value is listed").0
+    }
+}
+
+/// How a core waits for I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriverChoice {
+    /// io_uring where the kernel allows it, readiness elsewhere.
+    #[default]
+    Auto,
+    /// io_uring, or the start fails.
+    IoUring,
+    /// Readiness: epoll on Linux, kqueue on macOS.
+    Poll,
+}
+
+impl Word for DriverChoice {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("io_uring", Self::IoUring), ("poll", Self::Poll)];
+}
+
+/// How accepted connections are spread over the cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AcceptMode {
+    /// Each core accepts on a socket of its own; the kernel spreads connections by hash.
+    #[default]
+    PerCore,
+    /// A connection goes to the less busy of two cores before it is registered with either.
+    Dealt,
+}
+
+impl Word for AcceptMode {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("per-core", Self::PerCore), ("dealt", Self::Dealt)];
+}
+
+/// The least severe event that is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogLevel {
+    /// What stops the proxy or loses a request by its own fault.
+    Error,
+    /// What an operator should look at.
+    Warn,
+    /// Start, stop and configuration.
+    #[default]
+    Info,
+    /// Connections and exchanges.
+    Debug,
+}
+
+impl Word for LogLevel {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("error", Self::Error),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+    ];
+}
+
+/// Why there is no configuration. `Display` is the whole text for the user, several lines where a
+/// file has several problems, without a final newline.
+#[derive(Debug)]
+pub enum ConfigError {
+    /// The file could not be opened or read.
+    Unreadable {
+        /// The file as it was named.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file is over [`FILE_BYTES_MAX`].
+    TooLarge {
+        /// The file as it was named.
+        path: PathBuf,
+    },
+    /// The file is not UTF-8, which TOML requires.
+    NotUtf8 {
+        /// The file as it was named.
+        path: PathBuf,
+        /// Line of the first wrong byte, from 1.
+        line: usize,
+    },
+    /// The text is not valid TOML, or says what the proxy does not understand.
+    Invalid(Problems),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, error } => {
+                write!(f, "{}: cannot read: {error}", path.display())
+            }
+            Self::TooLarge { path } => {
+                let bound = crate::units::format_size(FILE_BYTES_MAX);
+                write!(f, "{}: the file is over {bound}", path.display())
+            }
+            Self::NotUtf8 { path, line } => {
+                write!(f, "{}:{line}: the line is not UTF-8", path.display())
+            }
+            Self::Invalid(problems) => problems.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { error, .. } => Some(error),
+            Self::TooLarge { .. } | Self::NotUtf8 { .. } | Self::Invalid(_) => None,
+        }
+    }
+}
+
+/// Reads and parses the file at `path`. Blocks on the file; called before the cores start.
+///
+/// Errors: every `ConfigError`.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let unreadable = |error| ConfigError::Unreadable { path: path.to_owned(), error };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    // One byte more than allowed tells a full file from one that is over the bound.
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(ConfigError::TooLarge { path: path.to_owned() });
+    }
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => parse(text, &path.display().to_string()),
+        Err(error) => {
+            let valid = &bytes[..error.valid_up_to()];
+            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+            Err(ConfigError::NotUtf8 { path: path.to_owned(), line })
+        }
+    }
+}
+
+/// Longest configuration file read. Bytes. A file for one route has a few hundred; the bound is
+/// there so that a wrong path (a device, a log) fails at once. When over it: `TooLarge`.
+pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Addresses to accept on. Each costs one socket on each core. When over it: the file or the flags
+/// are refused.
+pub const LISTENERS_MAX: usize = 64;
+
+/// Endpoints. Each has a pool on each core. When over it: the file or the flags are refused.
+pub const UPSTREAMS_MAX: usize = 1_024;
+
+#[cfg(test)]
+pub(crate) mod tests;

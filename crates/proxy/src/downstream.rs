@@ -1,0 +1,335 @@
+//! One client connection, from its first request to its end.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use baton_http1::{HeadProgress, LocalResponse, MethodKind, RequestFacts, Version};
+use baton_runtime::{Accepted, Buffer, Stream, Timer};
+
+use crate::answer::make_room;
+use crate::error::{ProxyError, is_timeout};
+use crate::exchange::{self, Attempt, Begun, Failure, Outcome, Seen};
+use crate::proxy::Proxy;
+use crate::tunnel;
+
+/// The methods a client may use, for a 405 and for OPTIONS that ask the proxy itself.
+const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+
+/// A client connection.
+pub(crate) struct Client {
+    pub(crate) stream: Stream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) peer_text: AddressText,
+    /// Bounds what is awaited of the client, and the sending of its request.
+    pub(crate) timer: Timer,
+    /// Bounds what is awaited of the endpoint, and the sending of its answer.
+    pub(crate) answer_timer: Timer,
+    /// What was read and is not yet used: a request, and what follows it. None while it waits.
+    pub(crate) buffer: Buffer,
+    pub(crate) progress: HeadProgress,
+    requests: usize,
+}
+
+impl Client {
+    /// Whether the connection ends after the request under way.
+    pub(crate) fn is_last_request(&self, proxy: &Proxy) -> bool {
+        proxy.core.is_draining() || self.requests >= proxy.settings.limits.requests_per_connection
+    }
+}
+
+/// Serves a client until it or the proxy ends the connection.
+pub(crate) async fn serve(proxy: Rc<Proxy>, connection: Accepted) {
+    let Accepted { stream, peer, .. } = connection;
+    let admission = proxy.settings.clients.as_ref().map(|clients| clients.admit(peer.ip()));
+    if let Some(None) = admission {
+        proxy.counters().clients_over_ip_limit.add(1);
+        return;
+    }
+    let mut client = Client {
+        stream,
+        peer,
+        peer_text: AddressText::new(peer.ip()),
+        timer: proxy.core.timer(),
+        answer_timer: proxy.core.timer(),
+        buffer: Buffer::none(),
+        progress: HeadProgress::default(),
+        requests: 0,
+    };
+    while wait_for_request(&proxy, &client).await {
+        // Boxed, so that a connection that waits is small, and the memory of a burst is that of
+        // the last one, still in the cache.
+        if Box::pin(burst(&proxy, &mut client)).await != Outcome::KeepAlive {
+            return;
+        }
+    }
+}
+
+/// Waits, without a buffer, until the client sends something; `false` if it does not.
+async fn wait_for_request(proxy: &Proxy, client: &Client) -> bool {
+    client.timer.set_idle(proxy.settings.timeouts.keep_alive);
+    match client.stream.readable(&client.timer).await {
+        Ok(()) => true,
+        // A request that crossed our decision to close is still served.
+        Err(error) => is_timeout(&error) && client.stream.has_bytes(),
+    }
+}
+
+/// Serves requests until none is left in the buffer.
+///
+/// What only some requests need is boxed in turn, here and further down: the future of a burst is
+/// moved into its box once per burst, whole.
+async fn burst(proxy: &Proxy, client: &mut Client) -> Outcome {
+    let size = Proxy::head_buffer(proxy.settings.request_head.head_bytes_max);
+    client.buffer = proxy.core.buffer(size);
+    // A first read: the client has something to say, or has left.
+    match client.stream.try_read(client.buffer.spare()) {
+        Ok(0) => return Outcome::Abandon,
+        Ok(count) => client.buffer.advance(count),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Err(_) => return Outcome::Abandon,
+    }
+    while !client.buffer.is_empty() {
+        client.requests += 1;
+        let outcome = match one(proxy, client).await {
+            Ok(outcome) => outcome,
+            Err(failure) => Box::pin(fail(proxy, client, failure)).await,
+        };
+        if outcome != Outcome::KeepAlive {
+            Box::pin(close(proxy, client, outcome)).await;
+            return outcome;
+        }
+    }
+    client.buffer = Buffer::none();
+    Outcome::KeepAlive
+}
+
+/// Serves the request that the buffer begins with.
+async fn one(proxy: &Proxy, client: &mut Client) -> Result<Outcome, Box<Failure>> {
+    let mut attempt = match exchange::begin(proxy, client)? {
+        Begun::Sent(attempt) => attempt,
+        begun => match Box::pin(begin_slowly(proxy, client, begun)).await? {
+            Slow::Sent(attempt) => attempt,
+            Slow::Answered(outcome) => return Ok(outcome),
+        },
+    };
+    let answered = exchange::conclude(proxy, client, &mut attempt).await?;
+    if let Some(rest) = answered.tunnel {
+        proxy.counters().tunnels.add(1);
+        Box::pin(tunnel::run(proxy, client, attempt.upstream(), rest)).await;
+        return Ok(Outcome::Close);
+    }
+    Ok(exchange::finish(proxy, attempt, &answered))
+}
+
+/// What a request that could not be sent at once has come to.
+enum Slow {
+    Sent(Attempt),
+    Answered(Outcome),
+}
+
+/// Brings a request on its way that needs a wait first: for its head, or for a connection.
+async fn begin_slowly(
+    proxy: &Proxy,
+    client: &mut Client,
+    begun: Begun,
+) -> Result<Slow, Box<Failure>> {
+    let begun = match begun {
+        Begun::Incomplete => read_head(proxy, client).await?,
+        begun => begun,
+    };
+    match begun {
+        Begun::Incomplete => unreachable!("a head is read until it is complete"),
+        Begun::Own(facts, bytes) => {
+            own_answer(proxy, client, facts, bytes).await.map(Slow::Answered)
+        }
+        Begun::Sent(attempt) => Ok(Slow::Sent(attempt)),
+        Begun::Connect(facts, endpoint) => {
+            exchange::connect(proxy, client, facts, endpoint).await.map(Slow::Sent)
+        }
+    }
+}
+
+/// Reads until the head is complete. Its bound runs from its first byte.
+async fn read_head(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Failure>> {
+    let bound = proxy.settings.timeouts.head;
+    let limit = proxy.settings.request_head.head_bytes_max;
+    client.timer.set(bound);
+    loop {
+        make_room(proxy, &mut client.buffer, limit);
+        let error = match client.stream.read(client.buffer.spare(), &client.timer).await {
+            Ok(0) => ProxyError::ClientGone(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                client.buffer.advance(count);
+                match exchange::begin(proxy, client)? {
+                    Begun::Incomplete => continue,
+                    begun => return Ok(begun),
+                }
+            }
+            Err(error) if is_timeout(&error) => ProxyError::RequestHeadTimeout(bound),
+            Err(error) => ProxyError::ClientGone(error),
+        };
+        return Err(Failure::early(error, None));
+    }
+}
+
+/// Answers a request that may not go further (Max-Forwards 0, RFC 9110 §7.6.2).
+async fn own_answer(
+    proxy: &Proxy,
+    client: &mut Client,
+    facts: RequestFacts,
+    bytes: usize,
+) -> Result<Outcome, Box<Failure>> {
+    client.buffer.consume(bytes);
+    // A body is not read: the connection ends instead.
+    let no_body = matches!(facts.framing, baton_http1::Framing::None);
+    let keep = facts.persistent && !client.is_last_request(proxy);
+    let then = match (no_body, keep) {
+        (true, true) => Outcome::KeepAlive,
+        (true, false) => Outcome::Close,
+        (false, _) => Outcome::Linger,
+    };
+    let local =
+        Local { status: 200, body: "", facts: Some(facts), head_only: facts.is_head(), then };
+    answer_locally(proxy, client, local).await
+}
+
+/// Tells the client what went wrong, where it can be told; logs and counts.
+async fn fail(proxy: &Proxy, client: &mut Client, failure: Box<Failure>) -> Outcome {
+    let Failure { error, seen, facts, request_complete, .. } = *failure;
+    let status = error.status().filter(|_| seen == Seen::Nothing);
+    // A head that was refused has no facts; yet its sender takes no body for an answer to HEAD.
+    let head_only = match facts {
+        Some(facts) => facts.is_head(),
+        None => MethodKind::of_refused(client.buffer.filled()) == MethodKind::Head,
+    };
+    proxy.report(&error, client.peer, status);
+    let Some(status) = status else {
+        if seen == Seen::PartUntilClose || matches!(error, ProxyError::ClientStalled(_)) {
+            // The client would take the end of the connection for the end of the body; or it takes
+            // nothing, and what waits for it would stay in the kernel's memory. A failed call
+            // leaves an ordinary close, which is the most that can be done then.
+            let _result = client.stream.reset_on_close();
+        }
+        return Outcome::Abandon;
+    };
+    let keep = request_complete
+        && error.spares_client()
+        && facts.is_some_and(|facts| facts.persistent)
+        && !client.is_last_request(proxy);
+    let then = match (request_complete, keep) {
+        (true, true) => Outcome::KeepAlive,
+        (true, false) => Outcome::Close,
+        (false, _) => Outcome::Linger,
+    };
+    let body = format!("{status} {}\n{}\n", baton_http1::reason_phrase(status), error.reason());
+    let local = Local { status, body: &body, facts, head_only, then };
+    // A client that does not take its answer is gone; the connection ends in either case.
+    answer_locally(proxy, client, local).await.unwrap_or(Outcome::Abandon)
+}
+
+/// An answer of the proxy itself.
+struct Local<'a> {
+    status: u16,
+    body: &'a str,
+    facts: Option<RequestFacts>,
+    /// Whether the body is announced and not sent.
+    head_only: bool,
+    /// What becomes of the connection when it is sent.
+    then: Outcome,
+}
+
+async fn answer_locally(
+    proxy: &Proxy,
+    client: &mut Client,
+    local: Local<'_>,
+) -> Result<Outcome, Box<Failure>> {
+    let Local { status, body, facts, head_only, then } = local;
+    let text = ("Content-Type", "text/plain; charset=utf-8");
+    let extra = [ALLOW, text];
+    let extra = match (status, body.is_empty()) {
+        (405, _) => &extra[..],
+        (_, true) => &extra[..1],
+        (_, false) => &extra[1..],
+    };
+    let mut out = Vec::with_capacity(512);
+    LocalResponse {
+        status,
+        extra,
+        date: &proxy.date(),
+        body: body.as_bytes(),
+        head_only,
+        close: then != Outcome::KeepAlive,
+        version: facts.map_or(Version::Http11, |facts| facts.version),
+    }
+    .encode(&mut out);
+    proxy.counters().answered(status);
+    client.timer.set(proxy.settings.timeouts.body_idle);
+    let mut parts = [io::IoSlice::new(&out)];
+    let written = client.stream.write_all(&mut parts, &client.timer).await;
+    written.map_err(|error| Failure::early(ProxyError::ClientGone(error), facts))?;
+    Ok(then)
+}
+
+/// Ends the connection so that the client can read the last answer: what it still sends is read
+/// away for a while, since closing on unread bytes would reset the connection under the answer
+/// (RFC 9112 §9.6).
+async fn close(proxy: &Proxy, client: &mut Client, outcome: Outcome) {
+    if outcome == Outcome::Abandon {
+        return;
+    }
+    let pending = client.buffer.len();
+    client.buffer.consume(pending);
+    let is_over = pending == 0 && outcome == Outcome::Close;
+    // Nothing more is there in the ordinary case, and one look finds that out.
+    let mut read = match client.stream.try_read(client.buffer.spare()) {
+        Ok(0) => return,
+        Ok(count) => count,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_over => return,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        Err(_) => return,
+    };
+    if client.stream.shutdown_write().is_err() {
+        return;
+    }
+    client.timer.set(proxy.settings.timeouts.linger);
+    while read <= proxy.settings.limits.drain_bytes {
+        match client.stream.read(client.buffer.spare(), &client.timer).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => read += count,
+        }
+    }
+}
+
+/// An address as text, without allocation.
+#[derive(Clone, Copy)]
+pub(crate) struct AddressText {
+    bytes: [u8; ADDRESS_TEXT_BYTES],
+    length: u8,
+}
+
+/// Bytes of the longest address text: an IPv6 address with an IPv4 tail.
+const ADDRESS_TEXT_BYTES: usize = 45;
+
+impl AddressText {
+    fn new(address: IpAddr) -> AddressText {
+        let mut text = AddressText { bytes: [0; ADDRESS_TEXT_BYTES], length: 0 };
+        write!(text, "{address}").expect("an address has at most 45 bytes");
+        text
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl std::fmt::Write for AddressText {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let start = usize::from(self.length);
+        let room = self.bytes.get_mut(start..start + text.len()).ok_or(std::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length += text.len() as u8;
+        Ok(())
+    }
+}

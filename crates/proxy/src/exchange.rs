@@ -1,0 +1,412 @@
+//! One request and its answer.
+//!
+//! The request's head stays in the client's buffer until the answer begins, so that it can be sent
+//! once more. Each step between two awaits borrows the heads where they were read and encodes them
+//! into the core's scratch; nothing of a head is copied besides.
+
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::pin;
+use std::task::Poll;
+
+use baton_http1::{
+    BodyDecoder, BodyError, FieldSlots, Framing, RequestContext, RequestFacts, RequestHead,
+    encode_request,
+};
+use baton_runtime::{Buffer, BufferSize, Stream, Timer};
+
+use crate::answer::{Answer, Answered, Upload};
+use crate::downstream::Client;
+use crate::error::ProxyError;
+use crate::limits::{ANSWER_AFTER_REFUSED_BODY, ATTEMPTS_MAX};
+use crate::proxy::Proxy;
+use crate::relay::{Pump, PumpError, Trailers, append_body, write_now};
+use crate::upstream::Connection;
+
+/// The pseudonym in Via (RFC 9110 §7.6.3).
+const VIA: &[u8] = b"baton";
+
+/// What becomes of the client's connection after an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    KeepAlive,
+    /// The request was read to its end: the connection ends in order.
+    Close,
+    /// The client may still send its request: that is read away before the connection ends, so
+    /// that the answer arrives.
+    Linger,
+    /// The answer was cut short, or nobody is there to take one: the connection ends at once.
+    Abandon,
+}
+
+/// An exchange that ended before its time.
+pub(crate) struct Failure {
+    pub(crate) error: ProxyError,
+    /// How much of an answer the client has seen.
+    pub(crate) seen: Seen,
+    /// The facts of the request, if its head was accepted.
+    pub(crate) facts: Option<RequestFacts>,
+    /// Whether the request was taken from the client's connection to its last byte.
+    pub(crate) request_complete: bool,
+    /// Whether the request may be sent again: no byte of an answer came, on a used connection.
+    pub(crate) retriable: bool,
+}
+
+/// How much of an answer has gone out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// No final head: the client can still be told what happened.
+    Nothing,
+    /// A head whose body shows by itself that it is cut short.
+    Part,
+    /// A head whose body ends with the connection: only a reset shows that it is cut short.
+    PartUntilClose,
+}
+
+impl Failure {
+    /// A failure before the request went out.
+    pub(crate) fn early(error: ProxyError, facts: Option<RequestFacts>) -> Box<Failure> {
+        let request_complete = false;
+        Box::new(Failure { error, seen: Seen::Nothing, facts, request_complete, retriable: false })
+    }
+}
+
+/// What a complete head leads to.
+pub(crate) enum Begun {
+    /// The head is not complete yet.
+    Incomplete,
+    /// The request asks the proxy itself (Max-Forwards 0).
+    Own(RequestFacts, usize),
+    /// The request is on its way.
+    Sent(Attempt),
+    /// No idle connection to the endpoint whose turn it is was there.
+    Connect(RequestFacts, usize),
+}
+
+/// A request sent to an endpoint.
+pub(crate) struct Attempt {
+    connection: Connection,
+    facts: RequestFacts,
+    /// The request body, decoded as far as it was there with the head.
+    body: BodyDecoder,
+    /// Bytes of the client's buffer that the head and this part of the body take.
+    taken: usize,
+    /// Body bytes that may still follow.
+    allowance: u64,
+    /// What the socket did not take at once.
+    unsent: Vec<u8>,
+    /// How far it and its answer have come.
+    upload: Upload,
+}
+
+impl Attempt {
+    /// The connection it was sent on.
+    pub(crate) fn upstream(&self) -> &Stream {
+        &self.connection.stream
+    }
+}
+
+/// Looks at the client's buffer and sends the request if its head is complete and an idle
+/// connection is there. Does not wait.
+pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Failure>> {
+    let limits = &proxy.settings.request_head;
+    let input = client.buffer.filled();
+    if !client.progress.should_parse(input, limits) {
+        return Ok(Begun::Incomplete);
+    }
+    let mut slots = FieldSlots::new();
+    let refused = |error| Failure::early(ProxyError::RequestHead(error), None);
+    let Some(head) = RequestHead::parse(input, limits, &mut slots).map_err(refused)? else {
+        return Ok(Begun::Incomplete);
+    };
+    client.progress.reset();
+    proxy.counters().requests.add(1);
+    let facts = head.facts;
+    if let (Framing::Length(bytes), Some(most)) = (facts.framing, proxy.settings.limits.body_bytes)
+        && bytes > most
+    {
+        return Err(Failure::early(ProxyError::RequestBodyBytes(most), Some(facts)));
+    }
+    if facts.max_forwards == Some(0) {
+        return Ok(Begun::Own(facts, head.bytes));
+    }
+    let endpoint = proxy.upstream.pick();
+    while let Some(connection) = proxy.upstream.lease(&proxy.core, endpoint) {
+        match transmit(proxy, client, &head, connection) {
+            Ok(attempt) => {
+                proxy.counters().upstream_reuses.add(1);
+                return Ok(Begun::Sent(attempt));
+            }
+            Err(TransmitError::Refused(failure)) => return Err(failure),
+            // It ended while it was idle and took no byte: as if it had not been there.
+            Err(TransmitError::Broken(_)) => {}
+        }
+    }
+    Ok(Begun::Connect(facts, endpoint))
+}
+
+/// Connects, to `endpoint` or if that fails to the next one, and sends the request that the client's
+/// buffer begins with.
+pub(crate) async fn connect(
+    proxy: &Proxy,
+    client: &mut Client,
+    facts: RequestFacts,
+    mut endpoint: usize,
+) -> Result<Attempt, Box<Failure>> {
+    let failed = |error| Failure::early(error, Some(facts));
+    let bound = proxy.settings.timeouts.connect;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let error = match proxy.upstream.connect(endpoint, &client.answer_timer, bound).await {
+            Ok(connection) => {
+                proxy.counters().upstream_connects.add(1);
+                match transmit_again(proxy, client, connection) {
+                    Ok(attempt) => return Ok(attempt),
+                    Err(TransmitError::Refused(failure)) => return Err(failure),
+                    Err(TransmitError::Broken(error)) => {
+                        ProxyError::NoAnswer(proxy.upstream.address(endpoint), error)
+                    }
+                }
+            }
+            Err(error) => error,
+        };
+        if tries == ATTEMPTS_MAX || matches!(error, ProxyError::OutOfResources(_)) {
+            return Err(failed(error));
+        }
+        error.counter(proxy.counters()).add(1);
+        proxy.counters().upstream_retries.add(1);
+        endpoint = proxy.upstream.pick();
+    }
+}
+
+enum TransmitError {
+    /// The request must not be sent.
+    Refused(Box<Failure>),
+    /// The connection took no byte.
+    Broken(io::Error),
+}
+
+/// As [`transmit`], for a head that was parsed before an await.
+fn transmit_again(
+    proxy: &Proxy,
+    client: &Client,
+    connection: Connection,
+) -> Result<Attempt, TransmitError> {
+    let mut slots = FieldSlots::new();
+    let limits = &proxy.settings.request_head;
+    let head = RequestHead::parse(client.buffer.filled(), limits, &mut slots)
+        .ok()
+        .flatten()
+        .expect("the same bytes were parsed before");
+    transmit(proxy, client, &head, connection)
+}
+
+/// Encodes the request and writes it, with what is there of its body, as far as the socket takes it.
+fn transmit(
+    proxy: &Proxy,
+    client: &Client,
+    head: &RequestHead<'_, '_>,
+    connection: Connection,
+) -> Result<Attempt, TransmitError> {
+    let facts = head.facts;
+    let refused = |error| TransmitError::Refused(Failure::early(error, Some(facts)));
+    let mut scratch = proxy.scratch.borrow_mut();
+    scratch.clear();
+    let context = RequestContext {
+        peer: client.peer_text.as_bytes(),
+        proto: "http",
+        fallback_host: proxy.upstream.host(connection.endpoint),
+        via: VIA,
+    };
+    encode_request(head, &context, &mut scratch);
+    let mut body = BodyDecoder::new(facts.framing);
+    let input = &client.buffer.filled()[head.bytes..];
+    let taken = append_body(input, &mut body, facts.framing, Trailers::Forward, &mut scratch);
+    let taken = taken.map_err(|error| refused(ProxyError::RequestBody(error)))?;
+    let most = proxy.settings.limits.body_bytes.unwrap_or(u64::MAX);
+    let allowance = most
+        .checked_sub(taken.body_bytes as u64)
+        .ok_or_else(|| refused(ProxyError::RequestBodyBytes(most)))?;
+    let unsent = write_now(&scratch, &connection.stream).map_err(TransmitError::Broken)?;
+    proxy.counters().request_body_bytes.add(taken.body_bytes as u64);
+    let taken = head.bytes + taken.input_bytes;
+    let upload = Upload::default();
+    Ok(Attempt { connection, facts, body, taken, allowance, unsent, upload })
+}
+
+/// Waits for the answer and brings it to the client; tries once more where that is safe.
+pub(crate) async fn conclude(
+    proxy: &Proxy,
+    client: &mut Client,
+    attempt: &mut Attempt,
+) -> Result<Answered, Box<Failure>> {
+    let mut attempts = 1;
+    loop {
+        let failure = match settle(proxy, client, attempt).await {
+            Ok(answered) => return Ok(answered),
+            Err(failure) => failure,
+        };
+        if !failure.retriable || attempts == ATTEMPTS_MAX {
+            return Err(failure);
+        }
+        attempts += 1;
+        proxy.counters().upstream_retries.add(1);
+        let endpoint = proxy.upstream.pick();
+        *attempt = Box::pin(connect(proxy, client, attempt.facts, endpoint)).await?;
+    }
+}
+
+/// One attempt to its end.
+async fn settle(
+    proxy: &Proxy,
+    client: &mut Client,
+    attempt: &mut Attempt,
+) -> Result<Answered, Box<Failure>> {
+    let complete = attempt.body.is_complete() && attempt.unsent.is_empty();
+    attempt.upload.complete.set(complete);
+    attempt.upload.replayable.set(complete);
+    let answer = Answer {
+        proxy,
+        client: &client.stream,
+        timer: &client.answer_timer,
+        connection: &attempt.connection,
+        facts: &attempt.facts,
+        upload: &attempt.upload,
+        last: client.is_last_request(proxy),
+    };
+    if complete {
+        let outcome = answer.run().await;
+        if !matches!(&outcome, Err(failure) if failure.retriable) {
+            client.buffer.consume(attempt.taken);
+        }
+        return outcome;
+    }
+    client.buffer.consume(attempt.taken);
+    let sending = Sending {
+        proxy,
+        client: &client.stream,
+        timer: &client.timer,
+        unsent: std::mem::take(&mut attempt.unsent),
+        allowance: attempt.allowance,
+    };
+    let coding = attempt.facts.framing;
+    let sent = sending.run(&attempt.connection, coding, &mut client.buffer, &mut attempt.body);
+    Box::pin(both(answer, sent)).await
+}
+
+/// The rest of a request that did not fit into its first write.
+struct Sending<'a> {
+    proxy: &'a Proxy,
+    client: &'a Stream,
+    timer: &'a Timer,
+    unsent: Vec<u8>,
+    /// Body bytes that may still follow what was sent.
+    allowance: u64,
+}
+
+impl Sending<'_> {
+    async fn run(
+        self,
+        connection: &Connection,
+        coding: Framing,
+        buffer: &mut Buffer,
+        body: &mut BodyDecoder,
+    ) -> Result<(), PumpError> {
+        let timeouts = &self.proxy.settings.timeouts;
+        let limits = &self.proxy.settings.limits;
+        self.timer.set(timeouts.upstream_idle);
+        let mut first = [IoSlice::new(&self.unsent)];
+        let written = connection.stream.write_all(&mut first, self.timer).await;
+        written.map_err(crate::relay::write_error)?;
+        if buffer.is_empty() {
+            *buffer = self.proxy.core.buffer(BufferSize::Body);
+        }
+        let pump = Pump {
+            core: &self.proxy.core,
+            from: self.client,
+            to: &connection.stream,
+            timer: self.timer,
+            read_bound: timeouts.body_idle,
+            write_bound: timeouts.upstream_idle,
+            coding,
+            trailers: Trailers::Forward,
+            read_bytes_max: limits.pipelined_bytes,
+            progress_bytes_min: limits.body_progress_bytes,
+            allowance: self.allowance,
+        };
+        let counters = self.proxy.counters();
+        let moved = |bytes: usize| counters.request_body_bytes.add(bytes as u64);
+        pump.run(buffer, body, moved).await
+    }
+}
+
+/// Brings the request up and the answer down at once, until the answer is through or the client
+/// fails to send its request.
+async fn both(
+    answer: Answer<'_>,
+    sent: impl Future<Output = Result<(), PumpError>>,
+) -> Result<Answered, Box<Failure>> {
+    let (upload, timer, facts, proxy) = (answer.upload, answer.timer, *answer.facts, answer.proxy);
+    let mut sent = pin!(sent);
+    let mut answer = pin!(answer.run());
+    let mut sending = true;
+    poll_fn(|cx| {
+        if sending && let Poll::Ready(outcome) = sent.as_mut().poll(cx) {
+            sending = false;
+            let answer_begun = upload.seen.get() != Seen::Nothing;
+            match outcome {
+                Ok(()) => upload.complete.set(true),
+                // The endpoint takes no more. It may have answered already, or be about to.
+                Err(PumpError::Write(_) | PumpError::WriteTimeout) => {
+                    upload.refused.set(true);
+                    if !answer_begun {
+                        timer.set(ANSWER_AFTER_REFUSED_BODY);
+                    }
+                }
+                Err(error) => {
+                    return Poll::Ready(Err(upload_failure(proxy, error, facts, upload)));
+                }
+            }
+        }
+        answer.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// What a client's failure to send its request is called.
+fn upload_failure(
+    proxy: &Proxy,
+    error: PumpError,
+    facts: RequestFacts,
+    upload: &Upload,
+) -> Box<Failure> {
+    let settings = &proxy.settings;
+    let error = match error {
+        PumpError::Read(error) | PumpError::Write(error) => ProxyError::ClientGone(error),
+        PumpError::Body(BodyError::Truncated) => {
+            ProxyError::ClientGone(io::ErrorKind::UnexpectedEof.into())
+        }
+        PumpError::Body(error) => ProxyError::RequestBody(error),
+        PumpError::ReadTimeout | PumpError::WriteTimeout => {
+            ProxyError::RequestBodyTimeout(settings.timeouts.body_idle)
+        }
+        PumpError::TooLong => {
+            ProxyError::RequestBodyBytes(settings.limits.body_bytes.unwrap_or(u64::MAX))
+        }
+    };
+    Box::new(Failure { seen: upload.seen.get(), ..*Failure::early(error, Some(facts)) })
+}
+
+/// The answer is through: what becomes of the two connections.
+pub(crate) fn finish(proxy: &Proxy, attempt: Attempt, answered: &Answered) -> Outcome {
+    let complete = attempt.upload.complete.get();
+    if answered.upstream_reusable && complete {
+        proxy.upstream.give_back(&proxy.core, attempt.connection);
+    }
+    match (complete, answered.keep_client) {
+        (true, true) => Outcome::KeepAlive,
+        (true, false) => Outcome::Close,
+        (false, _) => Outcome::Linger,
+    }
+}

@@ -1,0 +1,36 @@
+//! An HTTP/1 edge proxy in which every connection lives on one core.
+//!
+//! The way of one request, forward by calls and back by return:
+//!
+//! ```text
+//! client ─► downstream ─► exchange ─► http1 ─► upstream (pool) ─► endpoint
+//!                            │  request body: relay
+//! client ◄─ downstream ◄─ answer ◄─ http1 ◄──────────────────────── endpoint
+//!                            │  answer body: relay; 101: tunnel
+//! ```
+//!
+//! [`server::Server`] starts it from a [`config::Config`]; [`cli`] turns arguments into one.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+pub mod cli;
+mod clients;
+pub mod command;
+pub mod config;
+mod counters;
+mod downstream;
+mod error;
+mod exchange;
+mod limits;
+mod log;
+pub mod origin;
+mod pool;
+mod proxy;
+mod relay;
+pub mod server;
+mod tunnel;
+pub mod units;
+mod upstream;
+
+pub use counters::Counters;

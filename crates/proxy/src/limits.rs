@@ -1,0 +1,30 @@
+//! Bounds of the proxy that are not settings, and what happens when they are reached.
+
+use std::time::Duration;
+
+/// Attempts to reach an endpoint for one request: the first, and one safe retry.
+pub(crate) const ATTEMPTS_MAX: u32 = 2;
+
+/// Body bytes one direction of an exchange moves before it lets the rest of its core run.
+/// When reached: the task yields once.
+pub(crate) const RELAY_TURN_BYTES: usize = 1024 * 1024;
+
+/// How long an exchange waits for its answer before it also watches whether the client is gone.
+/// Most answers come sooner and never pay for the second wait.
+pub(crate) const WATCH_CLIENT_AFTER: Duration = Duration::from_millis(100);
+
+/// How often each core looks through its idle connections to endpoints.
+pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
+
+/// How long the rest of an answer is waited for after its endpoint stopped taking the request.
+pub(crate) const ANSWER_AFTER_REFUSED_BODY: Duration = Duration::from_secs(1);
+
+/// Log lines about peers' faults per core and second. When full: they are only counted, and the
+/// next line that fits says how many were left out.
+pub(crate) const FAULT_LINES_PER_SECOND: u32 = 20;
+
+/// Descriptors kept back from the connection limit: listeners, rings, bells, logs.
+pub(crate) const DESCRIPTORS_RESERVED: u64 = 64;
+
+/// Sockets one client connection may need: its own and one to an endpoint.
+pub(crate) const DESCRIPTORS_PER_CONNECTION: u64 = 2;

@@ -1,0 +1,164 @@
+//! The proxy on one core: what its connections share.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use baton_http1::HeadLimits;
+use baton_runtime::{Accepted, BufferSize, Core, HEAD_BUFFER_BYTES, Service};
+
+use crate::clients::Clients;
+use crate::config::{Limits, PoolConfig, Timeouts};
+use crate::counters::Counters;
+use crate::downstream;
+use crate::error::ProxyError;
+use crate::limits::{FAULT_LINES_PER_SECOND, POOL_SWEEP};
+use crate::upstream::Upstream;
+
+/// What all cores share. Immutable, but for counters that each belong to one core.
+pub(crate) struct Settings {
+    pub(crate) endpoints: Vec<SocketAddr>,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) limits: Limits,
+    pub(crate) pool: PoolConfig,
+    pub(crate) request_head: HeadLimits,
+    pub(crate) answer_head: HeadLimits,
+    pub(crate) clients: Option<Arc<Clients>>,
+    /// One per core.
+    pub(crate) counters: Vec<Counters>,
+}
+
+/// The state of one core.
+pub(crate) struct Proxy {
+    pub(crate) core: Core,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) upstream: Upstream,
+    /// Heads are encoded here. Borrowed only between two awaits.
+    pub(crate) scratch: RefCell<Vec<u8>>,
+    date: Cell<Date>,
+    fault_lines: Cell<FaultLines>,
+}
+
+/// The Date field's value at a tick of the core's clock.
+#[derive(Clone, Copy)]
+struct Date {
+    tick: u64,
+    text: [u8; DATE_BYTES],
+}
+
+/// Bytes of an IMF-fixdate (RFC 9110 §5.6.7).
+const DATE_BYTES: usize = 29;
+
+/// Log lines about peers' faults within the second that began at a tick.
+#[derive(Clone, Copy, Default)]
+struct FaultLines {
+    since: u64,
+    written: u32,
+    suppressed: u64,
+}
+
+impl Proxy {
+    pub(crate) fn new(core: Core, settings: Arc<Settings>) -> Proxy {
+        let share = settings.pool.idle.div_ceil(core.cores());
+        let bound = settings.timeouts.pool_idle;
+        let upstream = Upstream::new(&core, &settings.endpoints, share, bound);
+        Proxy {
+            date: Cell::new(Date::at(core.tick())),
+            core,
+            settings,
+            upstream,
+            scratch: RefCell::default(),
+            fault_lines: Cell::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.settings.counters[self.core.index()]
+    }
+
+    /// The size of buffer a head of at most `limit` bytes fits into.
+    pub(crate) fn head_buffer(limit: usize) -> BufferSize {
+        if limit <= HEAD_BUFFER_BYTES { BufferSize::Head } else { BufferSize::Body }
+    }
+
+    /// The value of a Date field, right to a second.
+    pub(crate) fn date(&self) -> [u8; DATE_BYTES] {
+        let mut date = self.date.get();
+        if date.tick != self.core.tick() {
+            date = Date::at(self.core.tick());
+            self.date.set(date);
+        }
+        date.text
+    }
+
+    /// Counts a failure and logs it, as long as not too many come at once.
+    pub(crate) fn report(&self, error: &ProxyError, peer: SocketAddr, status: Option<u16>) {
+        error.counter(self.counters()).add(1);
+        let Some(suppressed) = self.may_log() else {
+            self.counters().log_lines_suppressed.add(1);
+            return;
+        };
+        let (core, side) = (self.core.index(), error.side());
+        if suppressed > 0 {
+            tracing::warn!(core, suppressed, "lines about faults were left out");
+        }
+        tracing::warn!(core, %peer, %side, status, "{error}");
+    }
+
+    /// Whether one more line fits into this second; with it, how many were left out before.
+    fn may_log(&self) -> Option<u64> {
+        let mut lines = self.fault_lines.get();
+        let ticks_per_second = 1_000 / u64::try_from(baton_runtime::TICK.as_millis()).unwrap_or(1);
+        let mut before = 0;
+        if self.core.tick() >= lines.since + ticks_per_second {
+            before = lines.suppressed;
+            lines = FaultLines { since: self.core.tick(), written: 0, suppressed: 0 };
+        }
+        let fits = lines.written < FAULT_LINES_PER_SECOND;
+        if fits {
+            lines.written += 1;
+        } else {
+            lines.suppressed += 1;
+        }
+        self.fault_lines.set(lines);
+        fits.then_some(before)
+    }
+
+    /// Looks after the idle connections to endpoints until the core drains.
+    pub(crate) async fn tend_pool(self: Rc<Self>) {
+        let timer = self.core.timer();
+        while !self.core.is_draining() {
+            timer.set_idle(POOL_SWEEP);
+            timer.expired().await;
+            self.upstream.sweep(&self.core);
+        }
+        self.upstream.clear();
+    }
+}
+
+impl Date {
+    fn at(tick: u64) -> Date {
+        let text = httpdate::fmt_http_date(SystemTime::now());
+        let text = text.as_bytes().try_into().expect("an IMF-fixdate has a fixed length");
+        Date { tick, text }
+    }
+}
+
+/// The service as the runtime sees it. Its pool is tended by a task of its own.
+pub(crate) struct Front(Rc<Proxy>);
+
+impl Front {
+    pub(crate) fn start(core: Core, settings: Arc<Settings>) -> Front {
+        let proxy = Rc::new(Proxy::new(core, settings));
+        proxy.core.spawn(proxy.clone().tend_pool());
+        Front(proxy)
+    }
+}
+
+impl Service for Front {
+    fn serve(self: Rc<Self>, connection: Accepted) -> impl Future<Output = ()> + 'static {
+        downstream::serve(self.0.clone(), connection)
+    }
+}

@@ -1,0 +1,125 @@
+//! The endpoints requests are sent to, as one core sees them.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use baton_runtime::{Core, Stream, TICK, Timer};
+
+use crate::error::{ProxyError, is_timeout};
+use crate::pool::Pool;
+
+/// A connection to an endpoint, for one exchange.
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    pub(crate) endpoint: usize,
+    /// Whether an earlier exchange used it: it may have ended unnoticed.
+    pub(crate) reused: bool,
+}
+
+struct Endpoint {
+    address: SocketAddr,
+    /// The address as text: the Host of a request that has none.
+    host: String,
+}
+
+/// A named group of endpoints and this core's idle connections to them.
+pub(crate) struct Upstream {
+    endpoints: Vec<Endpoint>,
+    pool: RefCell<Pool<Stream>>,
+    /// The endpoint whose turn it is.
+    turn: Cell<usize>,
+}
+
+impl Upstream {
+    /// `pool_idle`: idle connections kept per endpoint by this core.
+    pub(crate) fn new(
+        core: &Core,
+        addresses: &[SocketAddr],
+        pool_idle: usize,
+        idle_bound: Duration,
+    ) -> Upstream {
+        assert!(!addresses.is_empty(), "a configuration has at least one endpoint");
+        let idle_ticks = u64::try_from(idle_bound.as_millis() / TICK.as_millis());
+        let pool = Pool::new(addresses.len(), pool_idle, idle_ticks.unwrap_or(u64::MAX));
+        let endpoints =
+            addresses.iter().map(|&address| Endpoint { address, host: address.to_string() });
+        Upstream {
+            endpoints: endpoints.collect(),
+            pool: RefCell::new(pool),
+            // The cores begin at different endpoints, so that a few requests are spread too.
+            turn: Cell::new(core.index() % addresses.len()),
+        }
+    }
+
+    /// The endpoint whose turn it is (round robin).
+    pub(crate) fn pick(&self) -> usize {
+        let endpoint = self.turn.get();
+        self.turn.set((endpoint + 1) % self.endpoints.len());
+        endpoint
+    }
+
+    pub(crate) fn address(&self, endpoint: usize) -> SocketAddr {
+        self.endpoints[endpoint].address
+    }
+
+    pub(crate) fn host(&self, endpoint: usize) -> &[u8] {
+        self.endpoints[endpoint].host.as_bytes()
+    }
+
+    /// An idle connection to `endpoint` that is silent and open.
+    ///
+    /// The look costs a system call, and each reuse has one: bytes that came since the last answer
+    /// would be taken for the answer to this request, which is another client's.
+    pub(crate) fn lease(&self, core: &Core, endpoint: usize) -> Option<Connection> {
+        let mut pool = self.pool.borrow_mut();
+        while let Some(stream) = pool.lease(endpoint, core.tick()) {
+            if !stream.is_dead() {
+                return Some(Connection { stream, endpoint, reused: true });
+            }
+        }
+        None
+    }
+
+    /// A new connection to `endpoint`.
+    pub(crate) async fn connect(
+        &self,
+        endpoint: usize,
+        timer: &Timer,
+        bound: Duration,
+    ) -> Result<Connection, ProxyError> {
+        let address = self.address(endpoint);
+        timer.set(bound);
+        match Stream::connect(address, timer).await {
+            Ok(stream) => Ok(Connection { stream, endpoint, reused: false }),
+            Err(error) if is_timeout(&error) => Err(ProxyError::ConnectTimeout(address, bound)),
+            Err(error) if is_shortage(&error) => Err(ProxyError::OutOfResources(error)),
+            Err(error) => Err(ProxyError::Connect(address, error)),
+        }
+    }
+
+    /// Keeps a connection whose exchange ended at a message boundary.
+    pub(crate) fn give_back(&self, core: &Core, connection: Connection) {
+        if !core.is_draining() {
+            let mut pool = self.pool.borrow_mut();
+            pool.give_back(connection.endpoint, connection.stream, core.tick());
+        }
+    }
+
+    /// Closes what has waited too long or has ended.
+    pub(crate) fn sweep(&self, core: &Core) {
+        self.pool.borrow_mut().sweep(core.tick(), Stream::is_dead);
+    }
+
+    /// Closes all idle connections.
+    pub(crate) fn clear(&self) {
+        self.pool.borrow_mut().clear();
+    }
+}
+
+/// Whether a connection failed for want of descriptors, memory or ports of ours.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::AddrNotAvailable)
+        || baton_runtime::is_out_of_descriptors(error)
+}
