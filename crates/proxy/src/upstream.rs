@@ -70,12 +70,12 @@ impl Upstream {
 
     /// An idle connection to `endpoint` that is silent and open.
     ///
-    /// The look costs a system call, and each reuse has one: bytes that came since the last answer
-    /// would be taken for the answer to this request, which is another client's.
+    /// Each reuse has its look: bytes that came since the last answer would be taken for the answer
+    /// to this request, which is another client's.
     pub(crate) fn lease(&self, core: &Core, endpoint: usize) -> Option<Connection> {
         let mut pool = self.pool.borrow_mut();
         while let Some(stream) = pool.lease(endpoint, core.tick()) {
-            if !stream.is_dead() {
+            if !stream.has_stirred() {
                 return Some(Connection { stream, endpoint, reused: true });
             }
         }
@@ -102,6 +102,7 @@ impl Upstream {
     /// Keeps a connection whose exchange ended at a message boundary.
     pub(crate) fn give_back(&self, core: &Core, connection: Connection) {
         if !core.is_draining() {
+            connection.stream.watch();
             let mut pool = self.pool.borrow_mut();
             pool.give_back(connection.endpoint, connection.stream, core.tick());
         }
@@ -109,7 +110,7 @@ impl Upstream {
 
     /// Closes what has waited too long or has ended.
     pub(crate) fn sweep(&self, core: &Core) {
-        self.pool.borrow_mut().sweep(core.tick(), Stream::is_dead);
+        self.pool.borrow_mut().sweep(core.tick(), Stream::has_stirred);
     }
 
     /// Closes all idle connections.

@@ -53,15 +53,23 @@ pub(crate) async fn pause_before(pause: Duration, timer: &Timer) -> io::Result<(
     Before { wait: pin!(slept), timer }.await
 }
 
+/// The boxed wait's own outcome, or `TimedOut` once `timer` expires.
+pub(crate) async fn before<F: Future<Output = io::Result<()>> + ?Sized>(
+    mut wait: Pin<Box<F>>,
+    timer: &Timer,
+) -> io::Result<()> {
+    Before { wait: wait.as_mut(), timer }.await
+}
+
 /// The wait's own outcome, or `TimedOut` once `timer` expires.
 ///
 /// It borrows the wait: a future that is an argument of an `async fn` is held twice by it.
-struct Before<'a, F> {
+struct Before<'a, F: ?Sized> {
     wait: Pin<&'a mut F>,
     timer: &'a Timer,
 }
 
-impl<F: Future<Output = io::Result<()>>> Future for Before<'_, F> {
+impl<F: Future<Output = io::Result<()>> + ?Sized> Future for Before<'_, F> {
     type Output = io::Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,14 +1,18 @@
 //! A TCP connection of one core.
 
 use std::cell::Cell;
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
 
 use baton_platform::{self as platform, Connecting};
 
 use crate::limits::{TICK, WRITE_PAUSE_MIN};
-use crate::source::{Source, pause_before};
+use crate::source::{Source, before, pause_before};
 use crate::timer::Timer;
 
 /// A TCP connection that belongs to the core it was opened on, for life.
@@ -16,17 +20,22 @@ use crate::timer::Timer;
 /// Reads and writes take borrowed bytes and never block. Waits end with `TimedOut` when their timer
 /// expires, and may be dropped at any time without losing bytes.
 pub struct Stream {
-    /// Boxed: a connection is moved many times and opened once.
-    source: Box<Source>,
+    /// Apart: a connection is moved many times and opened once, and a watch shares it.
+    source: Rc<Source>,
     /// Waits for room that ended since the socket last took bytes.
     grants: Cell<u32>,
+    /// A wait for bytes that is under way while nobody waits, see [`Stream::watch`].
+    watch: Cell<Option<Watch>>,
 }
+
+type Watch = Pin<Box<dyn Future<Output = io::Result<()>>>>;
 
 impl Stream {
     /// Takes over a connected socket that no reactor has seen yet.
     pub(crate) fn adopt(socket: OwnedFd) -> io::Result<Stream> {
         platform::set_nodelay(socket.as_fd())?;
-        Ok(Stream { source: Box::new(Source::new(socket)?), grants: Cell::new(0) })
+        let source = Rc::new(Source::new(socket)?);
+        Ok(Stream { source, grants: Cell::new(0), watch: Cell::new(None) })
     }
 
     /// Connects to `address`; `TimedOut` once `timer` expires.
@@ -43,11 +52,32 @@ impl Stream {
     }
 
     /// Waits until a read would return at once: with bytes, the end, or an error.
-    pub fn readable<'a>(
-        &'a self,
-        timer: &'a Timer,
-    ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        self.source.readable_before(timer)
+    pub async fn readable(&self, timer: &Timer) -> io::Result<()> {
+        match self.watch.take() {
+            Some(watch) => before(watch, timer).await,
+            None => self.source.readable_before(timer).await,
+        }
+    }
+
+    /// Begins to wait for bytes, although none are expected: the next [`Stream::readable`] goes on
+    /// with this wait, and [`Stream::has_stirred`] tells in the meantime whether it is over.
+    ///
+    /// So an idle connection is looked at for nothing: the reactor would be asked to watch it for
+    /// the next answer anyway.
+    pub fn watch(&self) {
+        let source = self.source.clone();
+        let mut watch: Watch = Box::pin(async move { source.readable().await });
+        let pending = watch.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        self.watch.set(pending.then_some(watch));
+    }
+
+    /// Whether a watched connection has got bytes, ended, or failed, as far as the reactor knows.
+    /// One that is not watched counts as stirred.
+    pub fn has_stirred(&self) -> bool {
+        let Some(mut watch) = self.watch.take() else { return true };
+        let stirred = watch.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        self.watch.set((!stirred).then_some(watch));
+        stirred
     }
 
     /// Reads what is there; `WouldBlock` if nothing is. 0 is the end of the stream.
@@ -150,11 +180,6 @@ impl Stream {
                 Err(error) => return error,
             }
         }
-    }
-
-    /// Whether a connection that should be silent has ended, failed, or holds unexpected bytes.
-    pub fn is_dead(&self) -> bool {
-        platform::is_dead(self.source.as_fd())
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use baton_platform::{descriptor_limit, open_descriptors};
 use baton_runtime::{
-    AcceptMode, Runtime, RuntimeOptions, StartError, Stream, is_out_of_descriptors,
+    AcceptMode, Accepted, Core, Runtime, RuntimeOptions, StartError, Stream, is_out_of_descriptors,
 };
 
 use support::{
@@ -93,6 +93,36 @@ fn connections_cut_by_an_abort_leave_no_descriptor_behind() {
         wait_until("it ends", || runtime.is_finished());
         drop(runtime);
         wait_for_descriptors(at_first);
+    });
+}
+
+/// Threads of runtimes in this process, by their names; none where the system does not list them.
+fn runtime_threads() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let names = tasks.flatten().flat_map(|task| std::fs::read_to_string(task.path().join("comm")));
+    names
+        .filter(|name| ["core-", "acceptor", "blocking-"].iter().any(|own| name.starts_with(own)))
+        .count()
+}
+
+#[test]
+fn a_runtime_that_is_dropped_or_joined_leaves_no_thread_behind() {
+    let _alone = alone();
+    for_each_driver_and_mode(|driver, accept| {
+        for joined in [false, true] {
+            let options = RuntimeOptions { accept, ..listening(driver, 2) };
+            let runtime = serve(&options, async |core: Core, connection: Accepted| {
+                core.blocking(|| ()).await.unwrap();
+                echo(core, connection).await;
+            });
+            assert_echoed(&mut connect(runtime.addresses()[0]), b"x");
+            if joined {
+                stop(runtime);
+            } else {
+                drop(runtime);
+            }
+            wait_until("all its threads have ended", || runtime_threads() == 0);
+        }
     });
 }
 

@@ -69,7 +69,7 @@ pub(super) struct Connection {
     input: Option<Buffer>,
     /// Whether the last read left bytes in the socket, as far as can be told.
     more_is_there: bool,
-    /// Answers not yet sent. At most `OUTPUT_BYTES` and one head.
+    /// Answers not yet sent. Less than `OUTPUT_BYTES` before a head and an inline body are added.
     output: Vec<u8>,
     progress: HeadProgress,
     /// Whether some of an answer may be unsent.
@@ -172,7 +172,7 @@ impl Connection {
         if bytes <= INLINE_BODY_BYTES_MAX {
             let output = self.output();
             parts.iter().for_each(|part| output.extend_from_slice(part));
-            return if output.len() < OUTPUT_BYTES { Ok(()) } else { self.flush().await };
+            return self.flush_if_full().await;
         }
         let mut slices = [IoSlice::new(&[]); SEND_PARTS_MAX + 1];
         slices[0] = IoSlice::new(&self.output);
@@ -184,6 +184,10 @@ impl Connection {
         self.release_output();
         self.spend(bytes).await;
         Ok(())
+    }
+
+    async fn flush_if_full(&mut self) -> io::Result<()> {
+        if self.output.len() < OUTPUT_BYTES { Ok(()) } else { self.flush().await }
     }
 
     /// Sends all answers.
@@ -208,9 +212,11 @@ impl Connection {
             let Some(request) = self.next_request().await? else { return Ok(After::Close) };
             self.is_answering = true;
             match answer::respond(self, request).await? {
-                After::Request => self.spend(TURN_BYTES_PER_REQUEST).await,
+                After::Request => {}
                 after => return Ok(after),
             }
+            self.flush_if_full().await?;
+            self.spend(TURN_BYTES_PER_REQUEST).await;
         }
     }
 

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
 
 use baton_runtime::{BlockingError, Core};
 
@@ -113,17 +114,30 @@ fn a_job_whose_future_is_dropped_runs_to_its_end_and_confuses_no_other() {
 }
 
 #[test]
-fn two_jobs_that_wait_for_each_other_both_run_though_one_thread_is_idle() {
+fn jobs_that_wait_for_each_other_all_run_though_some_threads_are_idle() {
     for_each_driver(|driver| {
         run(driver, async |core: Core| {
-            for _ in 0..100 {
-                let met = Arc::new(Barrier::new(2));
-                let also = met.clone();
-                let mut first = pin!(core.blocking(move || met.wait().is_leader()));
-                let mut second = pin!(core.blocking(move || also.wait().is_leader()));
-                assert!(poll_once(first.as_mut()).await.is_pending());
-                assert!(poll_once(second.as_mut()).await.is_pending());
-                assert_ne!(first.await.unwrap(), second.await.unwrap());
+            // One more job each time than there are idle threads, all submitted at once: those that
+            // are woken and have not run yet must not be counted on twice.
+            for jobs in 1..=4 {
+                let met = Arc::new(Barrier::new(jobs));
+                let leaders = Arc::new(AtomicUsize::new(0));
+                let ended = Arc::new(AtomicUsize::new(0));
+                for _ in 0..jobs {
+                    let (core, met) = (core.clone(), met.clone());
+                    let (leaders, ended) = (leaders.clone(), ended.clone());
+                    core.clone().spawn(async move {
+                        if core.blocking(move || met.wait().is_leader()).await.unwrap() {
+                            leaders.fetch_add(1, Ordering::AcqRel);
+                        }
+                        ended.fetch_add(1, Ordering::AcqRel);
+                    });
+                }
+                let all = || ended.load(Ordering::Acquire) == jobs;
+                yield_until(&core, "all jobs have met", all).await;
+                assert_eq!(leaders.load(Ordering::Acquire), 1);
+                // Gives the threads time to become idle; if they do not, the test asks less.
+                core.sleep(Duration::from_millis(5)).await;
             }
         });
     });

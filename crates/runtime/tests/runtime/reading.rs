@@ -1,6 +1,6 @@
 //! Reads: timed out, dropped, ended, and none of them losing a byte.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::pin::pin;
 use std::sync::mpsc::sync_channel;
@@ -130,11 +130,58 @@ fn without_bytes_a_read_that_does_not_wait_would_block() {
         let reader = start(driver, async move |core: Core| {
             let stream = connect(&core, address).await;
             assert_eq!(stream.try_read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
-            assert!(!stream.is_dead());
-            yield_until(&core, "the peer has ended", || stream.is_dead()).await;
-            assert_eq!(stream.try_read(&mut [0]).unwrap(), 0);
         });
-        drop(accept(&listener));
+        let _peer = accept(&listener);
+        reader.finish();
+    });
+}
+
+#[test]
+fn a_watched_connection_tells_when_its_peer_ends_or_sends_and_not_before() {
+    for_each_driver(|driver| {
+        let (listener, address) = listen();
+        let (go, stirs) = sync_channel(1);
+        let watcher = start(driver, async move |core: Core| {
+            let (ended, sent) = (connect(&core, address).await, connect(&core, address).await);
+            assert!(ended.has_stirred(), "what is not watched cannot be trusted");
+            ended.watch();
+            sent.watch();
+            core.yield_now().await;
+            assert!(!ended.has_stirred() && !sent.has_stirred());
+            go.send(()).unwrap();
+            yield_until(&core, "both stir", || ended.has_stirred() && sent.has_stirred()).await;
+        });
+        let (ended, mut sent) = (accept(&listener), accept(&listener));
+        stirs.recv().unwrap();
+        drop(ended);
+        sent.write_all(b"x").unwrap();
+        watcher.finish();
+    });
+}
+
+#[test]
+fn a_watched_connection_is_read_from_as_any_other() {
+    for_each_driver(|driver| {
+        let (listener, address) = listen();
+        let reader = start(driver, async move |core: Core| {
+            let (stream, timer) = (connect(&core, address).await, core.timer());
+            let mut received = [0; 4];
+            for round in 0..3 {
+                stream.watch();
+                core.yield_now().await;
+                assert!(!stream.has_stirred());
+                timer.set(PATIENCE);
+                stream.write_all(&mut [IoSlice::new(b"ping")], &timer).await.unwrap();
+                let count = stream.read(&mut received, &timer).await.unwrap();
+                assert_eq!(&received[..count], b"pong", "round {round}");
+            }
+        });
+        let mut peer = accept(&listener);
+        for _ in 0..3 {
+            let mut ping = [0; 4];
+            peer.read_exact(&mut ping).unwrap();
+            peer.write_all(b"pong").unwrap();
+        }
         reader.finish();
     });
 }

@@ -85,6 +85,28 @@ fn connections_queued_when_draining_begins_are_served() {
 }
 
 #[test]
+fn connections_on_their_way_to_a_core_when_draining_begins_are_served() {
+    for_each_driver_and_mode(|driver, accept| {
+        // Goal: no core ends while the acceptor still has connections for it. Method: drain right
+        // after the clients have connected, several times, since it is a race.
+        for _ in 0..10 {
+            let runtime = serve(&RuntimeOptions { accept, ..listening(driver, 2) }, echo);
+            let mut clients: Vec<TcpStream> =
+                (0..20).map(|_| connect(runtime.addresses()[0])).collect();
+            runtime.drain();
+            for client in &mut clients {
+                client.write_all(b"x").unwrap();
+            }
+            for client in &mut clients {
+                client.read_exact(&mut [0]).unwrap();
+            }
+            drop(clients);
+            assert!(runtime.join(PATIENCE));
+        }
+    });
+}
+
+#[test]
 fn a_silent_connection_taken_while_draining_does_not_hold_up_the_end() {
     for_each_driver_and_mode(|driver, accept| {
         let runtime = serve(&RuntimeOptions { accept, ..listening(driver, 2) }, echo);
