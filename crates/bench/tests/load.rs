@@ -47,7 +47,7 @@ fn a_closed_loop_succeeds_on_each_driver_and_framing() {
         for path in ["/bytes/100", "/bytes/300000", "/chunked/100000", "/status/204", "/hints"] {
             let report = load(&origin, path, &["--driver", driver, "--cores", "2"]);
             assert_eq!(report.failed(), 0, "{path} on {driver}: {report}");
-            assert!(report.succeeded() > 8, "{path} on {driver}: {report}");
+            assert!(report.succeeded() > 0, "{path} on {driver}: {report}");
             assert!(report.latency(0.5) <= report.latency(1.0));
         }
     }

@@ -188,6 +188,35 @@ fn connections_given_up_while_they_open_leave_no_descriptor_behind() {
     });
 }
 
+#[test]
+fn a_watched_connection_that_is_dropped_leaves_no_descriptor_behind() {
+    let _alone = alone();
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    for_each_driver(|driver| {
+        let at_first = open();
+        let options = RuntimeOptions { cores: Some(1), driver, ..RuntimeOptions::default() };
+        let runtime = Runtime::start(&options, move |core| {
+            let handle = core.clone();
+            core.spawn(async move {
+                let timer = handle.timer();
+                for _ in 0..50 {
+                    timer.set(PATIENCE);
+                    let stream = Stream::connect(address, &timer).await.unwrap();
+                    stream.watch();
+                    handle.yield_now().await;
+                }
+            });
+            Handler { core, handler: echo }
+        });
+        let runtime = runtime.unwrap();
+        wait_until("all are dropped", || runtime.counters(0).tasks.read() == 0);
+        assert_eq!(runtime.counters(0).panics.read(), 0);
+        stop(runtime);
+        wait_for_descriptors(at_first);
+    });
+}
+
 /// Takes all descriptors that are left. Not where the limit is too high for that.
 fn hoard() -> Option<Vec<File>> {
     const HOARD_MAX: u64 = 100_000;

@@ -221,7 +221,8 @@ fn every_setting_has_a_flag_that_reaches_it_and_its_key_in_the_file() {
         --timeout-connect 5ms --timeout-first-byte 6ms --timeout-upstream-idle 7ms \
         --timeout-tunnel-idle 8ms --timeout-pool-idle 9ms --timeout-drain 11ms \
         --limit-head-bytes 12KiB --limit-fields 13 --limit-target-bytes 256B \
-        --limit-body-bytes 15KiB --limit-pipelined-bytes 16KiB --limit-connections 1_7 \
+        --limit-body-bytes 15KiB --limit-body-progress-bytes 24B --limit-pipelined-bytes 16KiB \
+        --limit-connections 1_7 \
         --limit-connections-per-ip 18 --limit-requests-per-connection 19 \
         --limit-upstream-head-bytes 20KiB --limit-drain-bytes 21KiB \
         --limit-interim-responses 22 --pool-idle 23 --log debug";

@@ -1,12 +1,14 @@
 //! Reads: timed out, dropped, ended, and none of them losing a byte.
 
-use std::io::{ErrorKind, IoSlice, Read, Write};
-use std::net::Shutdown;
+use std::io::{ErrorKind, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::mpsc::sync_channel;
 use std::task::Poll;
 use std::time::Duration;
 
+use baton_platform::set_linger_zero;
 use baton_runtime::Core;
 
 use crate::on_core::{accept, connect, listen, poll_once, start, yield_until};
@@ -129,6 +131,7 @@ fn without_bytes_a_read_that_does_not_wait_would_block() {
         let (listener, address) = listen();
         let reader = start(driver, async move |core: Core| {
             let stream = connect(&core, address).await;
+            assert!(!stream.has_bytes());
             assert_eq!(stream.try_read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
         });
         let _peer = accept(&listener);
@@ -137,52 +140,78 @@ fn without_bytes_a_read_that_does_not_wait_would_block() {
 }
 
 #[test]
-fn a_watched_connection_tells_when_its_peer_ends_or_sends_and_not_before() {
+fn a_watched_connection_stirs_when_bytes_come_or_the_peer_ends_or_breaks_it() {
     for_each_driver(|driver| {
-        let (listener, address) = listen();
-        let (go, stirs) = sync_channel(1);
-        let watcher = start(driver, async move |core: Core| {
-            let (ended, sent) = (connect(&core, address).await, connect(&core, address).await);
-            assert!(ended.has_stirred(), "what is not watched cannot be trusted");
-            ended.watch();
-            sent.watch();
-            core.yield_now().await;
-            assert!(!ended.has_stirred() && !sent.has_stirred());
-            go.send(()).unwrap();
-            yield_until(&core, "both stir", || ended.has_stirred() && sent.has_stirred()).await;
-        });
-        let (ended, mut sent) = (accept(&listener), accept(&listener));
-        stirs.recv().unwrap();
-        drop(ended);
-        sent.write_all(b"x").unwrap();
-        watcher.finish();
+        // What the peer does, and what it keeps open.
+        let bytes = |mut peer: TcpStream| {
+            peer.write_all(b"unasked").unwrap();
+            Some(peer)
+        };
+        let end = |peer: TcpStream| {
+            peer.shutdown(Shutdown::Write).unwrap();
+            Some(peer)
+        };
+        let reset = |peer: TcpStream| {
+            set_linger_zero(peer.as_fd()).unwrap();
+            None
+        };
+        let acts: [fn(TcpStream) -> Option<TcpStream>; 3] = [bytes, end, reset];
+        for act in acts {
+            let (listener, address) = listen();
+            let (tell, told) = sync_channel(1);
+            let watcher = start(driver, async move |core: Core| {
+                let stream = connect(&core, address).await;
+                assert!(stream.has_stirred(), "nobody watches it");
+                stream.watch();
+                for _ in 0..10 {
+                    core.yield_now().await;
+                    assert!(!stream.has_stirred(), "it is quiet");
+                }
+                tell.send(()).unwrap();
+                yield_until(&core, "it stirs", || stream.has_stirred()).await;
+                assert!(stream.has_stirred(), "it goes on saying so");
+            });
+            let peer = accept(&listener);
+            told.recv_timeout(PATIENCE).unwrap();
+            let _kept = act(peer);
+            watcher.finish();
+        }
     });
 }
 
 #[test]
-fn a_watched_connection_is_read_from_as_any_other() {
+fn a_read_goes_on_with_a_watch_and_with_one_that_is_over() {
     for_each_driver(|driver| {
         let (listener, address) = listen();
+        let (tell, told) = sync_channel(1);
         let reader = start(driver, async move |core: Core| {
             let (stream, timer) = (connect(&core, address).await, core.timer());
-            let mut received = [0; 4];
-            for round in 0..3 {
+            let mut received = Vec::new();
+            let mut bytes = [0; 1];
+            for turn in 0..6 {
                 stream.watch();
-                core.yield_now().await;
-                assert!(!stream.has_stirred());
+                // The bytes come while the watch stands, or the read waits, or after it timed out.
+                if turn % 3 == 2 {
+                    timer.set(Duration::ZERO);
+                    let error = stream.read(&mut bytes, &timer).await.unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::TimedOut);
+                }
+                tell.send(()).unwrap();
+                if turn % 3 == 0 {
+                    yield_until(&core, "the byte is there", || stream.has_bytes()).await;
+                }
                 timer.set(PATIENCE);
-                stream.write_all(&mut [IoSlice::new(b"ping")], &timer).await.unwrap();
-                let count = stream.read(&mut received, &timer).await.unwrap();
-                assert_eq!(&received[..count], b"pong", "round {round}");
+                assert_eq!(stream.read(&mut bytes, &timer).await.unwrap(), 1);
+                received.push(bytes[0]);
             }
+            received
         });
         let mut peer = accept(&listener);
-        for _ in 0..3 {
-            let mut ping = [0; 4];
-            peer.read_exact(&mut ping).unwrap();
-            peer.write_all(b"pong").unwrap();
+        for byte in b"stream" {
+            told.recv_timeout(PATIENCE).unwrap();
+            peer.write_all(&[*byte]).unwrap();
         }
-        reader.finish();
+        assert_eq!(reader.finish(), b"stream");
     });
 }
 
@@ -195,7 +224,7 @@ fn a_broken_connection_is_noticed_without_reading() {
         });
         // Closing with a linger of zero seconds sends a reset.
         let reset = accept(&listener);
-        baton_platform::set_linger_zero(std::os::fd::AsFd::as_fd(&reset)).unwrap();
+        set_linger_zero(reset.as_fd()).unwrap();
         drop(reset);
         assert_eq!(watcher.finish(), ErrorKind::ConnectionReset);
     });

@@ -1,0 +1,6 @@
+//! The binary as a process: what it prints and how it ends, and what it holds while it serves.
+
+mod ending;
+mod process;
+mod resources;
+mod speaking;
