@@ -187,7 +187,8 @@ fn interim_responses_over_their_limit_are_a_502_and_none_beyond_it_is_relayed() 
             let head = client.head().expect("an interim response");
             assert!(head.starts_with("HTTP/1.1 103 Early Hints\r\n"), "{head}");
         }
-        let answer = client.answer();
+        let head = client.head().expect("the next head");
+        let answer = client.body(head).expect("the final answer");
         assert_eq!(answer.status(), 502);
         assert!(answer.closes());
         client.assert_closed();
