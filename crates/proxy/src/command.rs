@@ -153,7 +153,6 @@ fn serve_until_told(server: Server, mut signals: Signals, drain: Duration) -> Ex
     wait_for_stop(&mut signals, || server.log_counters());
     tracing::info!(bound = ?drain, "stopping: exchanges under way may end");
     leave_at_next_signal(signals);
-    server.log_counters();
     if server.stop(drain) {
         tracing::info!("stopped");
     } else {

@@ -153,7 +153,6 @@ pub(crate) async fn connect(
     facts: RequestFacts,
     mut endpoint: usize,
 ) -> Result<Attempt, Box<Failure>> {
-    let failed = |error| Failure::early(error, Some(facts));
     let bound = proxy.settings.timeouts.connect;
     let mut tries = 0;
     loop {
@@ -171,13 +170,36 @@ pub(crate) async fn connect(
             }
             Err(error) => error,
         };
-        if tries == ATTEMPTS_MAX || matches!(error, ProxyError::OutOfResources(_)) {
-            return Err(failed(error));
+        // Waiting once more for the one endpoint there is would only double the bound.
+        let hopeless = match error {
+            ProxyError::OutOfResources(_) => true,
+            ProxyError::ConnectTimeout(..) => proxy.upstream.is_single(),
+            _ => false,
+        };
+        if tries == ATTEMPTS_MAX || hopeless {
+            return Err(undelivered(proxy, client, facts, error));
         }
         error.counter(proxy.counters()).add(1);
         proxy.counters().upstream_retries.add(1);
         endpoint = proxy.upstream.pick();
     }
+}
+
+/// No endpoint took the request. One without a body is done with: its client may send the next, so
+/// that an outage does not make every client connect anew.
+fn undelivered(
+    proxy: &Proxy,
+    client: &mut Client,
+    facts: RequestFacts,
+    error: ProxyError,
+) -> Box<Failure> {
+    let mut failure = Failure::early(error, Some(facts));
+    if facts.framing == Framing::None {
+        let bytes = parse_again(proxy, client, &mut FieldSlots::new()).bytes;
+        client.buffer.consume(bytes);
+        failure.request_complete = true;
+    }
+    failure
 }
 
 enum TransmitError {
@@ -194,12 +216,20 @@ fn transmit_again(
     connection: Connection,
 ) -> Result<Attempt, TransmitError> {
     let mut slots = FieldSlots::new();
-    let limits = &proxy.settings.request_head;
-    let head = RequestHead::parse(client.buffer.filled(), limits, &mut slots)
+    let head = parse_again(proxy, client, &mut slots);
+    transmit(proxy, client, &head, connection)
+}
+
+/// The head that the client's buffer begins with, which was accepted before.
+fn parse_again<'h, 'b>(
+    proxy: &Proxy,
+    client: &'b Client,
+    slots: &'h mut FieldSlots<'b>,
+) -> RequestHead<'h, 'b> {
+    RequestHead::parse(client.buffer.filled(), &proxy.settings.request_head, slots)
         .ok()
         .flatten()
-        .expect("the same bytes were parsed before");
-    transmit(proxy, client, &head, connection)
+        .expect("the same bytes were parsed before")
 }
 
 /// Encodes the request and writes it, with what is there of its body, as far as the socket takes it.

@@ -87,17 +87,26 @@ impl Server {
         &self.settings.counters
     }
 
-    /// Stops accepting, lets exchanges under way end within the drain bound, and waits for it.
-    /// Returns whether all ended by themselves.
+    /// Stops accepting, lets exchanges under way end within the drain bound, waits for it, and
+    /// writes the counters to the log. Returns whether all ended by themselves.
     pub fn stop(self, bound: Duration) -> bool {
         self.runtime.drain();
-        self.runtime.join(bound)
+        let clean = self.runtime.join(bound);
+        self.settings.log_counters();
+        clean
     }
 
     /// Writes every counter that is not 0 to the log, summed over the cores.
     pub fn log_counters(&self) {
+        tracing::info!(open = self.runtime.connections(), "connections");
+        self.settings.log_counters();
+    }
+}
+
+impl Settings {
+    fn log_counters(&self) {
         let mut sums: Vec<(&'static str, u64)> = Vec::new();
-        for counters in &self.settings.counters {
+        for counters in &self.counters {
             for (index, (name, value)) in counters.read().into_iter().enumerate() {
                 match sums.get_mut(index) {
                     Some((_, sum)) => *sum += value,
@@ -110,7 +119,7 @@ impl Server {
             .filter(|(_, sum)| *sum > 0)
             .map(|(name, sum)| format!("{name}={sum}"))
             .collect();
-        tracing::info!(connections = self.runtime.connections(), "{}", text.join(" "));
+        tracing::info!("counters: {}", text.join(" "));
     }
 }
 

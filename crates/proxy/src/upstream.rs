@@ -60,6 +60,11 @@ impl Upstream {
         endpoint
     }
 
+    /// Whether there is no other endpoint to try.
+    pub(crate) fn is_single(&self) -> bool {
+        self.endpoints.len() == 1
+    }
+
     pub(crate) fn address(&self, endpoint: usize) -> SocketAddr {
         self.endpoints[endpoint].address
     }
