@@ -26,6 +26,7 @@ use crate::source::Source;
 use crate::stream::Stream;
 use crate::task::{Contained, Tasks};
 use crate::timer::{Timer, Wheel};
+use crate::turn;
 
 /// How long a connection that is idle when its core drains may still start a request.
 /// A client whose request crosses our decision to stop is answered instead of reset.
@@ -344,7 +345,12 @@ impl<F: Future<Output = ()>> Future for Task<F> {
         // SAFETY: `contained` is pinned whenever `self` is: it is never moved out, no other code
         // reaches it, and `Task` has neither `Drop` nor `Unpin` of its own.
         let mut contained = unsafe { self.map_unchecked_mut(|this| &mut this.contained) };
-        let outcome = match contained.as_mut().poll(cx) {
+        turn::begin();
+        let polled = contained.as_mut().poll(cx);
+        if turn::take_put_off(&mut core.state.yielded.borrow_mut()) {
+            core.mailbox().ring();
+        }
+        let outcome = match polled {
             Poll::Ready(outcome) => outcome,
             Poll::Pending if core.phase() >= Phase::Aborting => contained.end(),
             Poll::Pending => {

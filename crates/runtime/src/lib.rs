@@ -21,6 +21,7 @@ mod start;
 mod stream;
 mod task;
 mod timer;
+mod turn;
 
 pub use crate::accept::{Accepted, Service};
 pub use crate::blocking::BlockingError;

@@ -160,7 +160,7 @@ impl Runtime {
         self.shared.counters(index)
     }
 
-    /// Connections open now, in the process.
+    /// Connections open now, in the process; up to 16 more per accepting thread while it accepts.
     pub fn connections(&self) -> usize {
         self.shared.connections()
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use monoio::net::TcpStream;
 
 use crate::timer::Timer;
+use crate::turn;
 
 /// Owns the descriptor; it is closed by the reactor when dropped.
 pub(crate) struct Source {
@@ -73,6 +74,9 @@ impl<F: Future<Output = io::Result<()>> + ?Sized> Future for Before<'_, F> {
     type Output = io::Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if turn::poll_step(cx).is_pending() {
+            return Poll::Pending;
+        }
         if let Poll::Ready(outcome) = self.wait.as_mut().poll(cx) {
             return Poll::Ready(outcome);
         }

@@ -1,7 +1,7 @@
 //! A TCP connection of one core.
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,6 +14,7 @@ use baton_platform::{self as platform, Connecting};
 use crate::limits::{TICK, WRITE_PAUSE_MIN};
 use crate::source::{Source, before, pause_before};
 use crate::timer::Timer;
+use crate::turn;
 
 /// A TCP connection that belongs to the core it was opened on, for life.
 ///
@@ -111,6 +112,7 @@ impl Stream {
         let mut left = parts;
         IoSlice::advance_slices(&mut left, 0);
         while !left.is_empty() {
+            poll_fn(|cx| turn::poll_step(cx)).await;
             match self.try_write_parts(left) {
                 Ok(count) => IoSlice::advance_slices(&mut left, count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -14,4 +14,5 @@ mod serving;
 mod starting;
 mod stopping;
 mod tasks;
+mod turns;
 mod writing;

@@ -136,6 +136,10 @@ fn aborting_ends_whatever_waits_and_join_says_so() {
                 stream.write_all(&mut [IoSlice::new(&kind)], &timer).await.unwrap();
                 match &kind {
                     b"r" => drop(stream.read(&mut kind, &timer).await),
+                    // Takes no notice of the end of its waits.
+                    b"l" => loop {
+                        drop(stream.read(&mut kind, &timer).await);
+                    },
                     b"s" => core.sleep(10 * PATIENCE).await,
                     b"p" => pending().await,
                     b"y" => loop {
@@ -154,7 +158,7 @@ fn aborting_ends_whatever_waits_and_join_says_so() {
                 }
             });
         let address = runtime.addresses()[0];
-        let mut clients: Vec<TcpStream> = b"rspyb"
+        let mut clients: Vec<TcpStream> = b"rlspyb"
             .iter()
             .map(|kind| {
                 let mut client = connect(address);
@@ -163,7 +167,7 @@ fn aborting_ends_whatever_waits_and_join_says_so() {
             })
             .collect();
         let begun = Instant::now();
-        assert!(!runtime.join(Duration::from_millis(50)), "five connections did not end");
+        assert!(!runtime.join(Duration::from_millis(50)), "six connections did not end");
         assert!(begun.elapsed() < PATIENCE / 2, "it took {:?}", begun.elapsed());
         for client in &mut clients {
             assert_ended(client);
