@@ -182,7 +182,7 @@ settings! {
     PoolConfig as POOL, pool: ["pool"], "pool-", "Upstream pool";
 
     /// Idle connections kept to each endpoint, over all cores; 0: none.
-    idle: usize = 64, Count(0..=65_536);
+    idle: usize = 8_192, Count(0..=65_536);
 }
 
 /// The table `[log]`, whose one setting is a field of `Config` itself. The flag is `--log`.
