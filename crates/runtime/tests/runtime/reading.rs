@@ -219,11 +219,16 @@ fn a_read_goes_on_with_a_watch_and_with_one_that_is_over() {
 fn a_broken_connection_is_noticed_without_reading() {
     for_each_driver(|driver| {
         let (listener, address) = listen();
+        let (tell, told) = sync_channel(1);
         let watcher = start(driver, async move |core: Core| {
-            connect(&core, address).await.broken().await.kind()
+            let stream = connect(&core, address).await;
+            // Sooner, the connecting itself would fail.
+            tell.send(()).unwrap();
+            stream.broken().await.kind()
         });
         // Closing with a linger of zero seconds sends a reset.
         let reset = accept(&listener);
+        told.recv_timeout(PATIENCE).unwrap();
         set_linger_zero(reset.as_fd()).unwrap();
         drop(reset);
         assert_eq!(watcher.finish(), ErrorKind::ConnectionReset);

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use baton_runtime::{Core, Stream, Timer};
@@ -35,8 +36,11 @@ fn a_write_to_a_peer_that_does_not_read_times_out() {
 fn a_write_to_a_peer_that_is_gone_fails_and_raises_no_signal() {
     for_each_driver(|driver| {
         let (listener, address) = listen();
+        let (tell, told) = sync_channel(1);
         let writer = start(driver, async move |core: Core| {
             let (stream, timer) = (connect(&core, address).await, core.timer());
+            // Sooner, the connecting itself would fail.
+            tell.send(()).unwrap();
             timer.set(PATIENCE);
             loop {
                 if let Err(error) = write(&stream, b"to nobody", &timer).await {
@@ -46,6 +50,7 @@ fn a_write_to_a_peer_that_is_gone_fails_and_raises_no_signal() {
             }
         });
         let peer = accept(&listener);
+        told.recv_timeout(PATIENCE).unwrap();
         baton_platform::set_linger_zero(peer.as_fd()).unwrap();
         drop(peer);
         let error = writer.finish();
