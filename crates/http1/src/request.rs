@@ -96,9 +96,12 @@ impl<'h, 'b> RequestHead<'h, 'b> {
             (parsed, parser.method, parser.path, parser.version)
         {
             // The parser takes a bare LF for a line end and any number of empty lines in front,
-            // so the first field must start exactly where a strict request line ends.
+            // so the line must start with its method, and the first field exactly where a strict
+            // request line ends. Either alone is not enough: an LF in front makes up for a CR
+            // missing behind.
             let first_field = method.len() + target.len() + b"  HTTP/1.1\r\n".len();
-            let strict = method.len() <= METHOD_BYTES_MAX
+            let strict = head.starts_with(method.as_bytes())
+                && method.len() <= METHOD_BYTES_MAX
                 && target.len() <= limits.target_bytes_max
                 && is_target(target.as_bytes());
             let slots: &'h [httparse::Header<'b>] = parser.headers;

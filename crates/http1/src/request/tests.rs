@@ -112,6 +112,10 @@ fn one_empty_line_in_front_is_skipped_and_more_are_refused() {
         (b"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", HeadError::LeadingLines),
         (b"\r\n\r\n\r\n\r\n", HeadError::LeadingLines),
         (b"\r\n\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", HeadError::LeadingLines),
+        // As many bytes as a strict one: what is too much in front is missing at the line's end.
+        (b"\nGET / HTTP/1.1\nHost: a\r\n\r\n", HeadError::LineEnd { line: 1 }),
+        (b"\nGET / HTTP/1.0\n\r\n", HeadError::LineEnd { line: 1 }),
+        (b"\r\n\nGET / HTTP/1.1\nHost: a\r\n\r\n", HeadError::LeadingLines),
         (b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", HeadError::LineEnd { line: 1 }),
         (b"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n", HeadError::LineEnd { line: 1 }),
     ]);
