@@ -179,10 +179,18 @@ impl Core {
         Poll::Pending
     }
 
+    /// The bell of its mailbox, known to the reactor.
+    pub(crate) fn bell(&self) -> io::Result<Source> {
+        Source::new(self.mailbox().bell().try_clone_to_owned()?)
+    }
+
     /// The core's life: heartbeat and mailbox, until it drains and nothing is left to do. An
     /// acceptor has no service.
-    pub(crate) async fn live<S: Service>(&self, service: Option<Rc<S>>) -> io::Result<()> {
-        let bell = Source::new(self.mailbox().bell().try_clone_to_owned()?)?;
+    pub(crate) async fn live<S: Service>(
+        &self,
+        bell: Source,
+        service: Option<Rc<S>>,
+    ) -> io::Result<()> {
         let mut heartbeat = pin!(self.heartbeat());
         let mut mailbox = pin!(self.attend(&bell, &service));
         poll_fn(|cx| {

@@ -256,7 +256,7 @@ async fn run_core<S: Service>(
         .into_iter()
         .map(|(index, listener)| Ok((index, Source::new(listener.into())?)))
         .collect();
-    let watched = watched?;
+    let (watched, bell) = (watched?, core.bell()?);
     let service = (!is_acceptor).then(|| Rc::new(make(core.clone())));
     for (index, listener) in watched {
         let sink = match &service {
@@ -267,5 +267,5 @@ async fn run_core<S: Service>(
     }
     // Nobody listens only if another thread has failed, and then the order to abort follows.
     let _failed = done.send(Ok(()));
-    core.live(service).await
+    core.live(bell, service).await
 }
