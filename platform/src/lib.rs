@@ -24,12 +24,14 @@
 //! - `recv(BorrowedFd, &mut [u8], flags: c_int)` and `send(BorrowedFd, &[u8])`, `-> io::Result<usize>`
 //! - `suppress_sigpipe(BorrowedFd) -> io::Result<()>`
 //! - `Doorbell` with `new`, `ring`, `clear` and `fd`
+//! - `Poller` with `new`, `add`, `harvest` and `fd`
 //! - `ring_diagnosis() -> Option<RingDiagnosis>`
 
 mod connect;
 mod cpu;
 mod doorbell;
 mod listener;
+mod poller;
 mod process;
 mod ring;
 mod stream;
@@ -50,6 +52,9 @@ compile_error!(
     "baton-platform supports Linux and macOS; a new system needs a module with the required functions"
 );
 
+#[cfg(target_os = "linux")]
+pub use linux::WATCHED_EVENTS;
+
 pub use connect::{Connecting, connect};
 pub use cpu::{CpuPlace, UsableCpus, topology, usable_cpus};
 pub use doorbell::Doorbell;
@@ -57,6 +62,7 @@ pub use listener::{
     AcceptFault, Backlog, ListenOptions, REUSEPORT_BALANCES, accept, accept_batch,
     classify_accept_error, listen,
 };
+pub use poller::{Poller, Readiness};
 pub use process::{
     descriptor_limit, open_descriptors, raise_descriptor_limit, release_free_memory, resident_bytes,
 };

@@ -5,6 +5,7 @@ mod cpu;
 mod cpu_list;
 mod doorbell;
 mod net;
+mod poller;
 mod process;
 mod ring;
 mod thread;
@@ -15,6 +16,8 @@ pub(crate) use doorbell::Doorbell;
 pub(crate) use net::{
     ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, send, suppress_sigpipe,
 };
+pub(crate) use poller::Poller;
+pub use poller::WATCHED_EVENTS;
 pub(crate) use process::{
     DESCRIPTOR_DIRECTORY, descriptor_ceiling, release_free_memory, resident_bytes,
 };

@@ -5,6 +5,7 @@
 mod cpu;
 mod doorbell;
 mod net;
+mod poller;
 mod process;
 mod sysctl;
 mod thread;
@@ -16,6 +17,7 @@ pub(crate) use doorbell::Doorbell;
 pub(crate) use net::{
     ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, send, suppress_sigpipe,
 };
+pub(crate) use poller::Poller;
 pub(crate) use process::{
     DESCRIPTOR_DIRECTORY, descriptor_ceiling, release_free_memory, resident_bytes,
 };
