@@ -157,7 +157,8 @@ pub(crate) async fn connect(
     let mut tries = 0;
     loop {
         tries += 1;
-        let error = match proxy.upstream.connect(endpoint, &client.answer_timer, bound).await {
+        let timer = &client.answer_timer;
+        let error = match proxy.upstream.connect(&proxy.core, endpoint, timer, bound).await {
             Ok(connection) => {
                 proxy.counters().upstream_connects.add(1);
                 match transmit_again(proxy, client, connection) {

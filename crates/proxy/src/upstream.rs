@@ -90,13 +90,14 @@ impl Upstream {
     /// A new connection to `endpoint`.
     pub(crate) async fn connect(
         &self,
+        core: &Core,
         endpoint: usize,
         timer: &Timer,
         bound: Duration,
     ) -> Result<Connection, ProxyError> {
         let address = self.address(endpoint);
         timer.set(bound);
-        match Stream::connect(address, timer).await {
+        match core.connect(address, timer).await {
             Ok(stream) => Ok(Connection { stream, endpoint, reused: false }),
             Err(error) if is_timeout(&error) => Err(ProxyError::ConnectTimeout(address, bound)),
             Err(error) if is_shortage(&error) => Err(ProxyError::OutOfResources(error)),
@@ -107,7 +108,6 @@ impl Upstream {
     /// Keeps a connection whose exchange ended at a message boundary.
     pub(crate) fn give_back(&self, core: &Core, connection: Connection) {
         if !core.is_draining() {
-            connection.stream.watch();
             let mut pool = self.pool.borrow_mut();
             pool.give_back(connection.endpoint, connection.stream, core.tick());
         }

@@ -16,6 +16,7 @@ use baton_platform::{self as platform, AcceptFault, Backlog, SocketMode};
 use crate::core::Core;
 use crate::limits::{ACCEPT_BATCH, TICK};
 use crate::mailbox::Message;
+use crate::reactor::Direction;
 use crate::shared::Permits;
 use crate::source::Source;
 use crate::stream::Stream;
@@ -86,7 +87,10 @@ pub(crate) async fn accept_loop<S: Service>(
         let draining = readable_or_draining(&core, &listener).await;
         loop {
             match accept_some(&core, &listener, index, &mut batch, &mut sink) {
-                Swept::Empty => break,
+                Swept::Empty => {
+                    listener.clear(Direction::Read);
+                    break;
+                }
                 Swept::Some => core.yield_now().await,
                 Swept::Starved if core.is_draining() => break,
                 Swept::Full | Swept::Starved => core.sleep(TICK).await,
@@ -117,8 +121,7 @@ async fn readable_or_draining(core: &Core, listener: &Source) -> bool {
         if core.poll_draining(cx).is_ready() {
             return Poll::Ready(true);
         }
-        // An error of the wait shows again, with its cause, in the accept call that follows.
-        readable.as_mut().poll(cx).map(|_| false)
+        readable.as_mut().poll(cx).map(|()| false)
     })
     .await
 }
@@ -144,7 +147,7 @@ fn accept_some<S: Service>(
     for (socket, peer) in batch.drain(..) {
         let permit = permits.split_one();
         match sink {
-            Sink::Own(service) => match Stream::adopt(socket) {
+            Sink::Own(service) => match Stream::adopt(core, socket) {
                 Ok(stream) => {
                     serve(core, service, Accepted { stream, peer, listener: index }, permit);
                 }

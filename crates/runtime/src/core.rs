@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,11 +19,12 @@ use crate::accept::{Accepted, Service};
 use crate::blocking::Pending;
 use crate::buffer::{Buffer, BufferPool, BufferSize};
 use crate::counters::CoreCounters;
-use crate::driver::Driver;
+use crate::driver::{Awaited, Driver};
 use crate::limits::{MAILBOX_MESSAGES, MEMORY_LOOK_TICKS, MEMORY_RETURN_BYTES, TASK_BYTES, TICK};
+use crate::look::look_round;
 use crate::mailbox::{Mailbox, Message, Phase};
+use crate::reactor::Reactor;
 use crate::shared::Shared;
-use crate::source::Source;
 use crate::stream::Stream;
 use crate::task::{Contained, Tasks};
 use crate::timer::{Timer, Wheel};
@@ -42,9 +44,12 @@ struct State {
     index: usize,
     driver: Driver,
     shared: Arc<Shared>,
+    reactor: Rc<Reactor>,
     wheel: Wheel,
     buffers: BufferPool,
     phase: Cell<Phase>,
+    /// Nothing is left to do, and nothing can come.
+    over: Cell<bool>,
     tasks: Tasks,
     /// Whoever waits for the phase or the last task.
     observers: RefCell<Vec<Waker>>,
@@ -58,15 +63,17 @@ struct State {
 }
 
 impl Core {
-    pub(crate) fn new(index: usize, driver: Driver, shared: Arc<Shared>) -> Core {
+    pub(crate) fn new(index: usize, driver: Driver, reactor: Reactor, shared: Arc<Shared>) -> Core {
         Core {
             state: Rc::new(State {
                 index,
                 driver,
                 shared,
+                reactor: Rc::new(reactor),
                 wheel: Wheel::new(),
                 buffers: BufferPool::default(),
                 phase: Cell::new(Phase::Running),
+                over: Cell::new(false),
                 tasks: Tasks::default(),
                 observers: RefCell::default(),
                 yielded: RefCell::default(),
@@ -100,6 +107,15 @@ impl Core {
     /// A new deadline, not yet armed.
     pub fn timer(&self) -> Timer {
         self.state.wheel.timer()
+    }
+
+    /// Connects to `address`; `TimedOut` once `timer` expires.
+    ///
+    /// # Errors
+    /// What connect(2) says; what is short of descriptors is told by
+    /// [`crate::is_out_of_descriptors`].
+    pub async fn connect(&self, address: SocketAddr, timer: &Timer) -> io::Result<Stream> {
+        Stream::connect(self, address, timer).await
     }
 
     /// An empty buffer from the core's pool.
@@ -179,20 +195,29 @@ impl Core {
         Poll::Pending
     }
 
-    /// The bell of its mailbox, known to the reactor.
-    pub(crate) fn bell(&self) -> io::Result<Source> {
-        Source::new(self.mailbox().bell().try_clone_to_owned()?)
+    /// What knows the core's sockets.
+    pub(crate) fn reactor(&self) -> &Rc<Reactor> {
+        &self.state.reactor
     }
 
-    /// The core's life: heartbeat and mailbox, until it drains and nothing is left to do. An
-    /// acceptor has no service.
+    /// What ends the core's wait, known to the executor.
+    pub(crate) fn awaken(&self) -> io::Result<Awakeners> {
+        Ok(Awakeners {
+            bell: Awaited::new(self.mailbox().bell().try_clone_to_owned()?)?,
+            sockets: Awaited::new(self.state.reactor.fd()?)?,
+        })
+    }
+
+    /// The core's life: heartbeat, sockets and mailbox, until it drains and nothing is left to do.
+    /// An acceptor has no service.
     pub(crate) async fn live<S: Service>(
         &self,
-        bell: Source,
+        awakeners: Awakeners,
         service: Option<Rc<S>>,
     ) -> io::Result<()> {
         let mut heartbeat = pin!(self.heartbeat());
-        let mut mailbox = pin!(self.attend(&bell, &service));
+        let mut mailbox = pin!(self.attend(&awakeners.bell, &service));
+        let mut look = pin!(monoio::spawn(look_round(self.clone(), awakeners.sockets)));
         poll_fn(|cx| {
             self.observe(cx);
             // The heartbeat never ends; the mailbox ends only if its bell breaks.
@@ -200,9 +225,18 @@ impl Core {
             if let Poll::Ready(error) = mailbox.as_mut().poll(cx) {
                 return Poll::Ready(Err(error));
             }
-            if self.may_end() { Poll::Ready(Ok(())) } else { Poll::Pending }
+            if self.may_end() && !self.state.over.replace(true) {
+                self.wake_observers();
+            }
+            look.as_mut().poll(cx)
         })
         .await
+    }
+
+    /// Whether nothing is left to do; else wakes the task when that may have changed.
+    pub(crate) fn is_over(&self, cx: &Context<'_>) -> bool {
+        self.observe(cx);
+        self.state.over.get()
     }
 
     /// Whether no task is left, and none can come.
@@ -251,7 +285,7 @@ impl Core {
     }
 
     /// Takes messages until the bell breaks, and says how it broke.
-    async fn attend<S: Service>(&self, bell: &Source, service: &Option<Rc<S>>) -> io::Error {
+    async fn attend<S: Service>(&self, bell: &Awaited, service: &Option<Rc<S>>) -> io::Error {
         loop {
             if let Err(error) = bell.readable().await {
                 return error;
@@ -278,7 +312,7 @@ impl Core {
         match message {
             Message::Connection { socket, peer, listener, permit } => {
                 let service = service.as_ref().expect("sockets are dealt to serving cores alone");
-                match Stream::adopt(socket) {
+                match Stream::adopt(self, socket) {
                     Ok(stream) => {
                         let accepted = Accepted { stream, peer, listener };
                         crate::accept::serve(self, service, accepted, permit);
@@ -332,6 +366,14 @@ impl Core {
     fn mailbox(&self) -> &Mailbox {
         self.state.shared.mailbox(self.state.index)
     }
+}
+
+/// What ends the wait of a core.
+pub(crate) struct Awakeners {
+    /// The doorbell of its mailbox.
+    bell: Awaited,
+    /// What tells of its sockets.
+    sockets: Awaited,
 }
 
 /// A task of a core: its panic is contained, its end is counted, and an abort drops it.

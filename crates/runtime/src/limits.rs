@@ -11,17 +11,35 @@ pub const TICK: Duration = Duration::from_millis(100);
 pub(crate) const WHEEL_SLOTS: usize = 512;
 const _: () = assert!(WHEEL_SLOTS.is_power_of_two());
 
-/// Entries of a core's ring. Operations beyond it are submitted at once, which costs a system call.
-#[cfg(target_os = "linux")]
-pub(crate) const RING_ENTRIES: u32 = 1024;
+/// Events taken from the kernel in one turn. When reached: the tasks they wake run first, so that
+/// answers go on while new requests wait, and the rest is taken in the next turn.
+pub(crate) const HARVEST_EVENTS: usize = 128;
 
-/// Entries of the ring where locked memory is short (measured: 64 KiB of memlock allow 256).
-#[cfg(target_os = "linux")]
-pub(crate) const RING_ENTRIES_SMALL: u32 = 256;
+/// Looks at the sockets one after the other without a wait of the executor, which alone notices
+/// timers and the doorbell. When reached: the core goes through such a wait, which ends at once.
+pub(crate) const LOOKS_WITHOUT_WAIT: u32 = 32;
 
-/// Entries of the ring that only tries whether rings may be entered at all.
+/// Events that the ring of a core holds. When full: the kernel keeps the rest, and ends the watch of
+/// the sockets concerned, which are then added again.
 #[cfg(target_os = "linux")]
-pub(crate) const RING_ENTRIES_PROBE: u32 = 8;
+pub(crate) const POLLER_COMPLETIONS: u32 = 4096;
+
+/// As [`POLLER_COMPLETIONS`] where locked memory is short.
+#[cfg(target_os = "linux")]
+pub(crate) const POLLER_COMPLETIONS_SMALL: u32 = 256;
+
+/// Requests that the ring of a core takes together. Each is submitted at once, so few do.
+#[cfg(target_os = "linux")]
+pub(crate) const POLLER_SUBMISSIONS: u32 = 8;
+
+/// Entries of the executor's own ring, which waits for a handful of descriptors (monoio takes no
+/// fewer).
+#[cfg(target_os = "linux")]
+pub(crate) const EXECUTOR_ENTRIES: u32 = 256;
+
+/// Entries of the ring that only tries what rings can do here.
+#[cfg(target_os = "linux")]
+pub(crate) const PROBE_ENTRIES: u32 = 8;
 
 /// Waits and writes of one task in one turn that may end at once, so that a peer that always has
 /// bytes, or room, does not hold up the rest of the core (measured on epoll without it: a neighbour
@@ -36,12 +54,6 @@ pub(crate) const ACCEPT_BATCH: usize = 16;
 /// Messages a core's mailbox holds. When full: a dealt connection goes to another core, and stays
 /// in the backlog if all are full; a blocking job's result waits on its own thread.
 pub(crate) const MAILBOX_MESSAGES: usize = 1024;
-
-/// First pause of a writer whose wait for room ended without any, see [`crate::Stream::writable`].
-/// It doubles up to one tick, so that a peer that takes bytes is served at speed and one that does
-/// not costs ten wake-ups per second.
-pub(crate) const WRITE_PAUSE_MIN: Duration = Duration::from_millis(1);
-const _: () = assert!(WRITE_PAUSE_MIN.as_nanos() <= TICK.as_nanos());
 
 /// Bytes of a buffer for a message head: the default head limit.
 pub const HEAD_BUFFER_BYTES: usize = 16 * 1024;

@@ -1,84 +1,90 @@
-//! A descriptor known to this thread's reactor: the one place where readiness is awaited.
+//! A socket known to its core's reactor: the one place where readiness is awaited.
 //!
 //! The kernel never owns a buffer of ours: a wait asks for readiness alone, and the bytes move in a
 //! plain non-blocking call afterwards (docs/decisions/0001). So a wait can be dropped at any time
 //! without losing bytes, and an idle connection owns no buffer.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::net::TcpStream as StdTcpStream;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::pin::{Pin, pin};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use monoio::net::TcpStream;
-
+use crate::reactor::{Direction, Index, Reactor};
 use crate::timer::Timer;
 use crate::turn;
 
-/// Owns the descriptor; it is closed by the reactor when dropped.
+/// Owns the descriptor.
 pub(crate) struct Source {
-    io: TcpStream,
+    reactor: Rc<Reactor>,
+    index: Index,
+    descriptor: OwnedFd,
 }
 
 impl Source {
-    /// Registers `descriptor`, which need not be a TCP socket, with the reactor of this thread.
-    pub(crate) fn new(descriptor: OwnedFd) -> io::Result<Source> {
-        Ok(Source { io: TcpStream::from_std(StdTcpStream::from(descriptor))? })
+    /// Makes a socket known that is taken to have room for bytes.
+    pub(crate) fn new(reactor: &Rc<Reactor>, descriptor: OwnedFd) -> io::Result<Source> {
+        let index = reactor.add(descriptor.as_fd(), true)?;
+        Ok(Source { reactor: reactor.clone(), index, descriptor })
     }
 
-    /// Waits until the descriptor is readable, at its end, or broken.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
-        // Not relaxed: with edge-triggered polling a remembered readiness may be stale.
-        self.io.readable(false).await
+    /// Makes a socket known whose connection is under way: it is ready for nothing yet.
+    pub(crate) fn connecting(reactor: &Rc<Reactor>, descriptor: OwnedFd) -> io::Result<Source> {
+        let index = reactor.add(descriptor.as_fd(), false)?;
+        Ok(Source { reactor: reactor.clone(), index, descriptor })
     }
 
-    /// As [`Source::readable`]; `TimedOut` once `timer` expires.
-    pub(crate) async fn readable_before(&self, timer: &Timer) -> io::Result<()> {
-        Before { wait: pin!(self.io.readable(false)), timer }.await
+    /// Waits until a call in `direction` would not block, as far as is known.
+    pub(crate) async fn readable(&self) {
+        poll_fn(|cx| self.reactor.poll_ready(self.index, Direction::Read, cx)).await;
     }
 
-    /// Waits until the descriptor takes bytes, or is broken; `TimedOut` once `timer` expires.
-    pub(crate) async fn writable_before(&self, timer: &Timer) -> io::Result<()> {
-        Before { wait: pin!(self.io.writable(false)), timer }.await
+    /// Waits until a call in `direction` would not block, as far as is known; `TimedOut` once
+    /// `timer` expires.
+    pub(crate) fn before<'a>(&'a self, direction: Direction, timer: &'a Timer) -> Before<'a> {
+        Before { source: self, direction, timer }
+    }
+
+    /// What is known without a system call.
+    pub(crate) fn is_ready(&self, direction: Direction) -> bool {
+        self.reactor.is_ready(self.index, direction)
+    }
+
+    /// A call in `direction` would have blocked, or has filled the socket.
+    pub(crate) fn clear(&self, direction: Direction) {
+        self.reactor.clear(self.index, direction);
+    }
+
+    /// A read got less than it asked for.
+    pub(crate) fn drained(&self) {
+        self.reactor.drained(self.index);
     }
 }
 
-/// Waits `pause`, to the millisecond; `TimedOut` once `timer` expires.
-pub(crate) async fn pause_before(pause: Duration, timer: &Timer) -> io::Result<()> {
-    let slept = async {
-        monoio::time::sleep(pause).await;
-        Ok(())
-    };
-    Before { wait: pin!(slept), timer }.await
+impl Drop for Source {
+    fn drop(&mut self) {
+        // Before the descriptor is closed, which the fields' own drops do.
+        self.reactor.remove(self.index);
+    }
 }
 
-/// The boxed wait's own outcome, or `TimedOut` once `timer` expires.
-pub(crate) async fn before<F: Future<Output = io::Result<()>> + ?Sized>(
-    mut wait: Pin<Box<F>>,
-    timer: &Timer,
-) -> io::Result<()> {
-    Before { wait: wait.as_mut(), timer }.await
-}
-
-/// The wait's own outcome, or `TimedOut` once `timer` expires.
-///
-/// It borrows the wait: a future that is an argument of an `async fn` is held twice by it.
-struct Before<'a, F: ?Sized> {
-    wait: Pin<&'a mut F>,
+/// A wait with a deadline, see [`Source::before`].
+pub(crate) struct Before<'a> {
+    source: &'a Source,
+    direction: Direction,
     timer: &'a Timer,
 }
 
-impl<F: Future<Output = io::Result<()>> + ?Sized> Future for Before<'_, F> {
+impl Future for Before<'_> {
     type Output = io::Result<()>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if turn::poll_step(cx).is_pending() {
             return Poll::Pending;
         }
-        if let Poll::Ready(outcome) = self.wait.as_mut().poll(cx) {
-            return Poll::Ready(outcome);
+        if self.source.reactor.poll_ready(self.source.index, self.direction, cx).is_ready() {
+            return Poll::Ready(Ok(()));
         }
         self.timer.poll_expired(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -86,8 +92,6 @@ impl<F: Future<Output = io::Result<()>> + ?Sized> Future for Before<'_, F> {
 
 impl AsFd for Source {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the descriptor must stay open while it is borrowed; `io` owns it and lives as
-        // long as the borrow of `self`.
-        unsafe { BorrowedFd::borrow_raw(self.io.as_raw_fd()) }
+        self.descriptor.as_fd()
     }
 }

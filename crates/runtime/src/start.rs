@@ -11,7 +11,8 @@ use baton_platform::{self as platform, ListenOptions, ThreadClass, UsableCpus};
 
 use crate::accept::{Dealer, Service, Sink, accept_loop};
 use crate::core::Core;
-use crate::driver::{Driver, DriverChoice, Reactor, Rung, ladder};
+use crate::driver::{Driver, DriverChoice, Executor, Rung, ladder};
+use crate::reactor::Reactor;
 use crate::runtime::{RuntimeOptions, StartError};
 use crate::shared::Shared;
 use crate::source::Source;
@@ -205,15 +206,15 @@ fn run_thread<S: Service>(
     if let Err(error) = platform::set_thread_class(ThreadClass::Reactor) {
         tracing::debug!(core = seat.index, %error, "no thread class");
     }
-    let mut reactor = None;
+    let mut parts = None;
     let mut driver = Driver::Poll;
     loop {
         match orders.recv() {
             Ok(Verdict::Try(rung)) => {
                 // The refused one is dropped first: its locked memory counts against the next.
-                drop(reactor.take());
+                drop(parts.take());
                 driver = rung.driver();
-                let built = Reactor::build(rung).map(|new| reactor = Some(new));
+                let built = build(rung).map(|new| parts = Some(new));
                 if done.send(built).is_err() {
                     return;
                 }
@@ -222,13 +223,17 @@ fn run_thread<S: Service>(
             Err(_) => return,
         }
     }
-    let mut reactor = reactor.expect("the last rung was built, or there is no Go");
+    let (mut executor, reactor) = parts.expect("the last rung was built, or there is no Go");
     let presence = Presence { index: seat.index, shared: seat.shared.clone() };
-    if let Err(error) = reactor.block_on(run_core(seat, driver, make, done)) {
+    if let Err(error) = executor.block_on(run_core(seat, driver, reactor, make, done)) {
         tracing::error!(core = presence.index, %error, "a core ended");
         // Heard only while the runtime still starts.
         let _started = done.send(Err(error));
     }
+}
+
+fn build(rung: Rung) -> io::Result<(Executor, Reactor)> {
+    Ok((Executor::build(rung)?, Reactor::build(rung)?))
 }
 
 /// Says that the thread has ended, by a panic as well.
@@ -246,17 +251,18 @@ impl Drop for Presence {
 async fn run_core<S: Service>(
     seat: Seat,
     driver: Driver,
+    reactor: Reactor,
     make: &(impl Fn(Core) -> S + Send + Sync),
     done: &SyncSender<io::Result<()>>,
 ) -> io::Result<()> {
     let is_acceptor = seat.is_acceptor();
-    let core = Core::new(seat.index, driver, seat.shared);
+    let core = Core::new(seat.index, driver, reactor, seat.shared);
     let watched: io::Result<Vec<(usize, Source)>> = seat
         .listeners
         .into_iter()
-        .map(|(index, listener)| Ok((index, Source::new(listener.into())?)))
+        .map(|(index, listener)| Ok((index, Source::new(core.reactor(), listener.into())?)))
         .collect();
-    let (watched, bell) = (watched?, core.bell()?);
+    let (watched, awakeners) = (watched?, core.awaken()?);
     let service = (!is_acceptor).then(|| Rc::new(make(core.clone())));
     for (index, listener) in watched {
         let sink = match &service {
@@ -267,5 +273,5 @@ async fn run_core<S: Service>(
     }
     // Nobody listens only if another thread has failed, and then the order to abort follows.
     let _failed = done.send(Ok(()));
-    core.live(bell, service).await
+    core.live(awakeners, service).await
 }

@@ -1,90 +1,85 @@
 //! A TCP connection of one core.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Waker};
 
 use baton_platform::{self as platform, Connecting};
 
-use crate::limits::{TICK, WRITE_PAUSE_MIN};
-use crate::source::{Source, before, pause_before};
+use crate::core::Core;
+use crate::reactor::Direction;
+use crate::source::Source;
 use crate::timer::Timer;
-use crate::turn;
 
 /// A TCP connection that belongs to the core it was opened on, for life.
 ///
 /// Reads and writes take borrowed bytes and never block. Waits end with `TimedOut` when their timer
-/// expires, and may be dropped at any time without losing bytes.
+/// expires, and may be dropped at any time without losing bytes. One task at a time waits for each
+/// direction.
 pub struct Stream {
-    /// Apart: a connection is moved many times and opened once, and a watch shares it.
-    source: Rc<Source>,
-    /// Waits for room that ended since the socket last took bytes.
-    grants: Cell<u32>,
-    /// A wait for bytes that is under way while nobody waits, see [`Stream::watch`].
-    watch: Cell<Option<Watch>>,
+    source: Source,
 }
-
-type Watch = Pin<Box<dyn Future<Output = io::Result<()>>>>;
 
 impl Stream {
     /// Takes over a connected socket that no reactor has seen yet.
-    pub(crate) fn adopt(socket: OwnedFd) -> io::Result<Stream> {
+    pub(crate) fn adopt(core: &Core, socket: OwnedFd) -> io::Result<Stream> {
         platform::set_nodelay(socket.as_fd())?;
-        let source = Rc::new(Source::new(socket)?);
-        Ok(Stream { source, grants: Cell::new(0), watch: Cell::new(None) })
+        Ok(Stream { source: Source::new(core.reactor(), socket)? })
     }
 
     /// Connects to `address`; `TimedOut` once `timer` expires.
-    pub async fn connect(address: SocketAddr, timer: &Timer) -> io::Result<Stream> {
+    pub(crate) async fn connect(
+        core: &Core,
+        address: SocketAddr,
+        timer: &Timer,
+    ) -> io::Result<Stream> {
         let (socket, state) = platform::connect(address)?;
-        let stream = Stream::adopt(socket)?;
-        if state == Connecting::UnderWay {
-            stream.source.writable_before(timer).await?;
-            if let Some(error) = platform::take_socket_error(stream.source.as_fd())? {
-                return Err(error);
-            }
+        if state == Connecting::Done {
+            return Stream::adopt(core, socket);
         }
-        Ok(stream)
+        platform::set_nodelay(socket.as_fd())?;
+        let source = Source::connecting(core.reactor(), socket)?;
+        source.before(Direction::Write, timer).await?;
+        match platform::take_socket_error(source.as_fd())? {
+            Some(error) => Err(error),
+            None => Ok(Stream { source }),
+        }
     }
 
-    /// Waits until a read would return at once: with bytes, the end, or an error.
+    /// Waits until a read would return at once: with bytes, the end, or an error. May end early:
+    /// then the read would block, and the next wait does not.
     pub async fn readable(&self, timer: &Timer) -> io::Result<()> {
-        match self.watch.take() {
-            Some(watch) => before(watch, timer).await,
-            None => self.source.readable_before(timer).await,
-        }
+        self.source.before(Direction::Read, timer).await
     }
 
-    /// Begins to wait for bytes, although none are expected: the next [`Stream::readable`] goes on
-    /// with this wait, and [`Stream::has_stirred`] tells in the meantime whether it is over.
-    ///
-    /// So an idle connection is looked at for nothing: the reactor would be asked to watch it for
-    /// the next answer anyway.
-    pub fn watch(&self) {
-        let source = self.source.clone();
-        let mut watch: Watch = Box::pin(async move { source.readable().await });
-        let pending = watch.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
-        self.watch.set(pending.then_some(watch));
-    }
-
-    /// Whether a watched connection has got bytes, ended, or failed, as far as the reactor knows.
-    /// One that is not watched counts as stirred.
+    /// Whether bytes, the end or an error have come that no read has taken, as far as the reactor
+    /// has been told by its last turn. No system call unless something has.
     pub fn has_stirred(&self) -> bool {
-        let Some(mut watch) = self.watch.take() else { return true };
-        let stirred = watch.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
-        self.watch.set((!stirred).then_some(watch));
-        stirred
+        if !self.source.is_ready(Direction::Read) {
+            return false;
+        }
+        match platform::peek(self.source.as_fd(), &mut [0]) {
+            // What the reactor was told of has been read since.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.source.clear(Direction::Read);
+                false
+            }
+            _ => true,
+        }
     }
 
     /// Reads what is there; `WouldBlock` if nothing is. 0 is the end of the stream.
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         debug_assert!(!into.is_empty(), "a read into no room looks like the end of the stream");
-        platform::recv(self.source.as_fd(), into)
+        let outcome = platform::recv(self.source.as_fd(), into);
+        match &outcome {
+            Ok(count) if *count < into.len() => self.source.drained(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.source.clear(Direction::Read);
+            }
+            _ => {}
+        }
+        outcome
     }
 
     /// Waits for bytes and reads them. 0 is the end of the stream.
@@ -100,9 +95,11 @@ impl Stream {
 
     /// Writes what fits of `bytes`; `WouldBlock` if nothing does.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let count = platform::send(self.source.as_fd(), bytes)?;
-        self.grants.set(0);
-        Ok(count)
+        let outcome = self.note_full(platform::send(self.source.as_fd(), bytes));
+        if matches!(&outcome, Ok(count) if *count < bytes.len()) {
+            self.source.clear(Direction::Write);
+        }
+        outcome
     }
 
     /// Writes all of `parts`, waiting where the socket is full.
@@ -112,12 +109,10 @@ impl Stream {
         let mut left = parts;
         IoSlice::advance_slices(&mut left, 0);
         while !left.is_empty() {
-            poll_fn(|cx| turn::poll_step(cx)).await;
+            self.writable(timer).await?;
             match self.try_write_parts(left) {
                 Ok(count) => IoSlice::advance_slices(&mut left, count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.writable(timer).await?;
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
         }
@@ -127,29 +122,21 @@ impl Stream {
     fn try_write_parts(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match parts {
             [one] => self.try_write(one),
-            _ => {
-                let count = platform::send_vectored(self.source.as_fd(), parts)?;
-                self.grants.set(0);
-                Ok(count)
-            }
+            // A part of them taken does not mean a full socket: one call looks at so many parts only.
+            _ => self.note_full(platform::send_vectored(self.source.as_fd(), parts)),
         }
     }
 
-    /// Waits until a write would take bytes, or fail.
-    ///
-    /// io_uring ends each wait at once when the peer has ended its side, room or not: the kernel
-    /// adds EPOLLRDHUP to the events of every poll (`IO_POLL_UNMASK`, io_uring/poll.c). So a wait
-    /// that follows one after which no byte was taken begins with a pause, each time twice as long.
-    pub async fn writable(&self, timer: &Timer) -> io::Result<()> {
-        let grants = self.grants.get();
-        if grants > 0 {
-            let pause = WRITE_PAUSE_MIN.saturating_mul(1 << (grants - 1).min(16)).min(TICK);
-            // Boxed: rare, and a timer of the reactor is larger than the rest of the wait.
-            Box::pin(pause_before(pause, timer)).await?;
+    fn note_full(&self, outcome: io::Result<usize>) -> io::Result<usize> {
+        if matches!(&outcome, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.source.clear(Direction::Write);
         }
-        self.source.writable_before(timer).await?;
-        self.grants.set(grants.saturating_add(1));
-        Ok(())
+        outcome
+    }
+
+    /// Waits until a write would take bytes, or fail. May end early, as [`Stream::readable`].
+    pub async fn writable(&self, timer: &Timer) -> io::Result<()> {
+        self.source.before(Direction::Write, timer).await
     }
 
     /// Sends the end of our side; the other side may go on.
@@ -173,12 +160,12 @@ impl Stream {
     /// cannot be seen: then it waits for ever.
     pub async fn broken(&self) -> io::Error {
         loop {
-            if let Err(error) = self.source.readable().await {
-                return error;
-            }
+            self.source.readable().await;
             match platform::peek(self.source.as_fd(), &mut [0]) {
                 Ok(_) => std::future::pending().await,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.source.clear(Direction::Read);
+                }
                 Err(error) => return error,
             }
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use baton_platform::{descriptor_limit, open_descriptors};
 use baton_runtime::{
-    AcceptMode, Accepted, Core, Runtime, RuntimeOptions, StartError, Stream, is_out_of_descriptors,
+    AcceptMode, Accepted, Core, Runtime, RuntimeOptions, StartError, is_out_of_descriptors,
 };
 
 use support::{
@@ -174,7 +174,7 @@ fn connections_given_up_while_they_open_leave_no_descriptor_behind() {
                     let timer = handle.timer();
                     timer.set(PATIENCE);
                     {
-                        let mut opening = pin!(Stream::connect(address, &timer));
+                        let mut opening = pin!(handle.connect(address, &timer));
                         poll_fn(|cx| {
                             let _opened = opening.as_mut().poll(cx);
                             Poll::Ready(())
@@ -194,7 +194,7 @@ fn connections_given_up_while_they_open_leave_no_descriptor_behind() {
 }
 
 #[test]
-fn a_watched_connection_that_is_dropped_leaves_no_descriptor_behind() {
+fn a_connection_nobody_waits_for_leaves_no_descriptor_behind() {
     let _alone = alone();
     let listener = listener();
     let address = listener.local_addr().unwrap();
@@ -207,9 +207,9 @@ fn a_watched_connection_that_is_dropped_leaves_no_descriptor_behind() {
                 let timer = handle.timer();
                 for _ in 0..50 {
                     timer.set(PATIENCE);
-                    let stream = Stream::connect(address, &timer).await.unwrap();
-                    stream.watch();
+                    let stream = handle.connect(address, &timer).await.unwrap();
                     handle.yield_now().await;
+                    drop(stream);
                 }
             });
             Handler { core, handler: echo }

@@ -14,6 +14,7 @@ use super::report::Failure;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Client {
+    core: Core,
     plan: Arc<Plan>,
     timer: Timer,
     stream: Option<Stream>,
@@ -31,14 +32,20 @@ struct AnswerHead {
 
 impl Client {
     pub(super) fn new(core: &Core, plan: Arc<Plan>) -> Client {
-        Client { plan, timer: core.timer(), stream: None, input: core.buffer(BufferSize::Body) }
+        Client {
+            core: core.clone(),
+            plan,
+            timer: core.timer(),
+            stream: None,
+            input: core.buffer(BufferSize::Body),
+        }
     }
 
     /// Opens a connection, if there is none.
     pub(super) async fn connect(&mut self) -> Result<(), Failure> {
         if self.stream.is_none() {
             self.timer.set(PATIENCE);
-            let connected = Stream::connect(self.plan.address, &self.timer).await;
+            let connected = self.core.connect(self.plan.address, &self.timer).await;
             self.stream = Some(connected.map_err(|error| failure(&error, Failure::Connect))?);
             self.input.consume(self.input.len());
         }

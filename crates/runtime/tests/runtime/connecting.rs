@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use baton_platform::ListenOptions;
-use baton_runtime::{Core, Stream};
+use baton_runtime::Core;
 
 use crate::on_core::{listen, poll_once, run, start};
 use crate::support::{PATIENCE, for_each_driver};
@@ -21,7 +21,7 @@ fn a_connection_that_nobody_listens_for_is_refused() {
         let error = run(driver, async move |core: Core| {
             let timer = core.timer();
             timer.set(PATIENCE);
-            Stream::connect(nobody, &timer).await.err().map(|error| error.kind())
+            core.connect(nobody, &timer).await.err().map(|error| error.kind())
         });
         assert_eq!(error, Some(ErrorKind::ConnectionRefused));
         drop(listener);
@@ -49,7 +49,7 @@ fn a_connection_that_is_not_answered_times_out() {
         let error = run(driver, async move |core: Core| {
             let timer = core.timer();
             timer.set(Duration::from_millis(200));
-            Stream::connect(address, &timer).await.err().map(|error| error.kind())
+            core.connect(address, &timer).await.err().map(|error| error.kind())
         });
         assert_eq!(error, Some(ErrorKind::TimedOut));
     });
@@ -64,10 +64,10 @@ fn a_connection_given_up_while_it_opens_leaves_its_core_at_work() {
             let timer = core.timer();
             timer.set(PATIENCE);
             for _ in 0..10 {
-                assert!(poll_once(pin!(Stream::connect(unanswered, &timer))).await.is_pending());
+                assert!(poll_once(pin!(core.connect(unanswered, &timer))).await.is_pending());
                 core.yield_now().await;
             }
-            drop(Stream::connect(answered, &timer).await.unwrap());
+            drop(core.connect(answered, &timer).await.unwrap());
         });
         connector.finish();
         assert_eq!(listener.accept().unwrap().0.read(&mut [0]).unwrap(), 0);
@@ -86,7 +86,7 @@ fn a_connection_over_ipv6_opens_where_the_machine_has_it() {
         run(driver, async move |core: Core| {
             let timer = core.timer();
             timer.set(PATIENCE);
-            drop(Stream::connect(address, &timer).await.unwrap());
+            drop(core.connect(address, &timer).await.unwrap());
         });
         assert!(listener.accept().unwrap().1.is_ipv6());
     });

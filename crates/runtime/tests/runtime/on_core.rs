@@ -86,7 +86,7 @@ pub(crate) async fn yield_until(core: &Core, what: &str, mut condition: impl FnM
 pub(crate) async fn connect(core: &Core, address: SocketAddr) -> Stream {
     let timer = core.timer();
     timer.set(PATIENCE);
-    Stream::connect(address, &timer).await.unwrap()
+    core.connect(address, &timer).await.unwrap()
 }
 
 /// A listener for a core to connect to.

@@ -161,8 +161,6 @@ fn a_watched_connection_stirs_when_bytes_come_or_the_peer_ends_or_breaks_it() {
             let (tell, told) = sync_channel(1);
             let watcher = start(driver, async move |core: Core| {
                 let stream = connect(&core, address).await;
-                assert!(stream.has_stirred(), "nobody watches it");
-                stream.watch();
                 for _ in 0..10 {
                     core.yield_now().await;
                     assert!(!stream.has_stirred(), "it is quiet");
@@ -180,7 +178,7 @@ fn a_watched_connection_stirs_when_bytes_come_or_the_peer_ends_or_breaks_it() {
 }
 
 #[test]
-fn a_read_goes_on_with_a_watch_and_with_one_that_is_over() {
+fn bytes_are_read_that_came_while_nobody_waited_or_after_a_wait_timed_out() {
     for_each_driver(|driver| {
         let (listener, address) = listen();
         let (tell, told) = sync_channel(1);
@@ -189,8 +187,7 @@ fn a_read_goes_on_with_a_watch_and_with_one_that_is_over() {
             let mut received = Vec::new();
             let mut bytes = [0; 1];
             for turn in 0..6 {
-                stream.watch();
-                // The bytes come while the watch stands, or the read waits, or after it timed out.
+                // The bytes come while nobody waits, or the read does, or after it timed out.
                 if turn % 3 == 2 {
                     timer.set(Duration::ZERO);
                     let error = stream.read(&mut bytes, &timer).await.unwrap_err();
