@@ -1,6 +1,5 @@
 //! The answer of an endpoint on its way to the client.
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -18,30 +17,8 @@ use crate::exchange::{Failure, Seen};
 use crate::limits::{ANSWER_AFTER_REFUSED_BODY, WATCH_CLIENT_AFTER};
 use crate::proxy::Proxy;
 use crate::relay::{Patience, Pump, PumpError, Trailers, append_body, write_now};
+use crate::upload::Upload;
 use crate::upstream::Connection;
-
-/// How far the request has come, told by its direction to the other one.
-pub(crate) struct Upload {
-    /// All of it was sent.
-    pub(crate) complete: Cell<bool>,
-    /// The endpoint took no more of it.
-    pub(crate) refused: Cell<bool>,
-    /// All of it is still in the client's buffer, so that it can be sent once more.
-    pub(crate) replayable: Cell<bool>,
-    /// How much of the answer the client has seen, told the other way.
-    pub(crate) seen: Cell<Seen>,
-}
-
-impl Default for Upload {
-    fn default() -> Upload {
-        Upload {
-            complete: Cell::new(false),
-            refused: Cell::new(false),
-            replayable: Cell::new(false),
-            seen: Cell::new(Seen::Nothing),
-        }
-    }
-}
 
 /// An answer that reached the client whole.
 pub(crate) struct Answered {

@@ -4,23 +4,20 @@
 //! once more. Each step between two awaits borrows the heads where they were read and encodes them
 //! into the core's scratch; nothing of a head is copied besides.
 
-use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice};
-use std::pin::pin;
-use std::task::Poll;
+use std::io;
 
 use baton_http1::{
-    BodyDecoder, BodyError, FieldSlots, Framing, RequestContext, RequestFacts, RequestHead,
-    encode_request,
+    BodyDecoder, FieldSlots, Framing, RequestContext, RequestFacts, RequestHead, encode_request,
 };
-use baton_runtime::{Buffer, BufferSize, Stream, Timer};
+use baton_runtime::Stream;
 
-use crate::answer::{Answer, Answered, Upload};
+use crate::answer::{Answer, Answered};
 use crate::downstream::Client;
 use crate::error::ProxyError;
-use crate::limits::{ANSWER_AFTER_REFUSED_BODY, ATTEMPTS_MAX};
+use crate::limits::ATTEMPTS_MAX;
 use crate::proxy::Proxy;
-use crate::relay::{Pump, PumpError, Trailers, append_body, write_now};
+use crate::relay::{Trailers, append_body, write_now};
+use crate::upload::{Sending, Upload, both};
 use crate::upstream::Connection;
 
 /// The pseudonym in Via (RFC 9110 §7.6.3).
@@ -324,109 +321,6 @@ async fn settle(
     let coding = attempt.facts.framing;
     let sent = sending.run(&attempt.connection, coding, &mut client.buffer, &mut attempt.body);
     Box::pin(both(answer, sent)).await
-}
-
-/// The rest of a request that did not fit into its first write.
-struct Sending<'a> {
-    proxy: &'a Proxy,
-    client: &'a Stream,
-    timer: &'a Timer,
-    unsent: Vec<u8>,
-    /// Body bytes that may still follow what was sent.
-    allowance: u64,
-}
-
-impl Sending<'_> {
-    async fn run(
-        self,
-        connection: &Connection,
-        coding: Framing,
-        buffer: &mut Buffer,
-        body: &mut BodyDecoder,
-    ) -> Result<(), PumpError> {
-        let timeouts = &self.proxy.settings.timeouts;
-        let limits = &self.proxy.settings.limits;
-        self.timer.set(timeouts.upstream_idle);
-        let mut first = [IoSlice::new(&self.unsent)];
-        let written = connection.stream.write_all(&mut first, self.timer).await;
-        written.map_err(crate::relay::write_error)?;
-        if buffer.is_empty() {
-            *buffer = self.proxy.core.buffer(BufferSize::Body);
-        }
-        let pump = Pump {
-            core: &self.proxy.core,
-            from: self.client,
-            to: &connection.stream,
-            timer: self.timer,
-            read_bound: timeouts.body_idle,
-            write_bound: timeouts.upstream_idle,
-            coding,
-            trailers: Trailers::Forward,
-            read_bytes_max: limits.pipelined_bytes,
-            progress_bytes_min: limits.body_progress_bytes,
-            allowance: self.allowance,
-        };
-        let counters = self.proxy.counters();
-        let moved = |bytes: usize| counters.request_body_bytes.add(bytes as u64);
-        pump.run(buffer, body, moved).await
-    }
-}
-
-/// Brings the request up and the answer down at once, until the answer is through or the client
-/// fails to send its request.
-async fn both(
-    answer: Answer<'_>,
-    sent: impl Future<Output = Result<(), PumpError>>,
-) -> Result<Answered, Box<Failure>> {
-    let (upload, timer, facts, proxy) = (answer.upload, answer.timer, *answer.facts, answer.proxy);
-    let mut sent = pin!(sent);
-    let mut answer = pin!(answer.run());
-    let mut sending = true;
-    poll_fn(|cx| {
-        if sending && let Poll::Ready(outcome) = sent.as_mut().poll(cx) {
-            sending = false;
-            let answer_begun = upload.seen.get() != Seen::Nothing;
-            match outcome {
-                Ok(()) => upload.complete.set(true),
-                // The endpoint takes no more. It may have answered already, or be about to.
-                Err(PumpError::Write(_) | PumpError::WriteTimeout) => {
-                    upload.refused.set(true);
-                    if !answer_begun {
-                        timer.set(ANSWER_AFTER_REFUSED_BODY);
-                    }
-                }
-                Err(error) => {
-                    return Poll::Ready(Err(upload_failure(proxy, error, facts, upload)));
-                }
-            }
-        }
-        answer.as_mut().poll(cx)
-    })
-    .await
-}
-
-/// What a client's failure to send its request is called.
-fn upload_failure(
-    proxy: &Proxy,
-    error: PumpError,
-    facts: RequestFacts,
-    upload: &Upload,
-) -> Box<Failure> {
-    let settings = &proxy.settings;
-    let error = match error {
-        PumpError::Read(error) | PumpError::Write(error) => ProxyError::ClientGone(error),
-        PumpError::Body(BodyError::Truncated) => {
-            ProxyError::ClientGone(io::ErrorKind::UnexpectedEof.into())
-        }
-        PumpError::Body(error) => ProxyError::RequestBody(error),
-        PumpError::ReadTimeout | PumpError::WriteTimeout => {
-            ProxyError::RequestBodyTimeout(settings.timeouts.body_idle)
-        }
-        PumpError::TooLong => {
-            ProxyError::RequestBodyBytes(settings.limits.body_bytes.unwrap_or(u64::MAX))
-        }
-    };
-    Box::new(Failure { seen: upload.seen.get(), ..*Failure::early(error, Some(facts)) })
 }
 
 /// The answer is through: what becomes of the two connections.

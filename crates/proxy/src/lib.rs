@@ -31,6 +31,7 @@ mod relay;
 pub mod server;
 mod tunnel;
 pub mod units;
+mod upload;
 mod upstream;
 
 pub use counters::Counters;
