@@ -50,8 +50,9 @@ impl Poller {
         match self {
             #[cfg(target_os = "linux")]
             Poller::Ring(ring) => ring.remove(token),
-            // Closing the descriptor does it.
-            Poller::Poll(_) => {}
+            Poller::Poll(_) => {
+                let _closing_the_descriptor_does_it = token;
+            }
         }
     }
 
