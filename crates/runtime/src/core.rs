@@ -233,6 +233,11 @@ impl Core {
         .await
     }
 
+    /// Whether messages wait that only a wait of the executor brings to notice.
+    pub(crate) fn is_called(&self) -> bool {
+        self.mailbox().is_rung()
+    }
+
     /// Whether nothing is left to do; else wakes the task when that may have changed.
     pub(crate) fn is_over(&self, cx: &Context<'_>) -> bool {
         self.observe(cx);

@@ -21,8 +21,9 @@ pub(crate) async fn look_round(core: Core, sockets: Awaited) -> io::Result<()> {
         let mut looks = 0;
         while core.reactor().harvest()? > 0 {
             looks += 1;
-            if looks % LOOKS_WITHOUT_WAIT == 0 {
-                // The executor looks for due timers and rung bells only when it waits.
+            // The executor notices a rung bell and due timers only when it waits. The first is known
+            // here without a call; the second can bear to be late.
+            if core.is_called() || looks % LOOKS_WITHOUT_WAIT == 0 {
                 core.yield_now().await;
             } else {
                 after_queued_tasks().await;

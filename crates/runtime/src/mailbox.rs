@@ -100,6 +100,12 @@ impl Mailbox {
         }
     }
 
+    /// Whether the bell is rung and the core has not come to the door yet.
+    pub(crate) fn is_rung(&self) -> bool {
+        // A hint for the core alone: it opens in any case before it takes a message.
+        self.rung.load(Ordering::Relaxed)
+    }
+
     /// The descriptor that is readable while the bell is rung.
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.fd()

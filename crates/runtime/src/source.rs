@@ -35,7 +35,7 @@ impl Source {
         Ok(Source { reactor: reactor.clone(), index, descriptor })
     }
 
-    /// Waits until a call in `direction` would not block, as far as is known.
+    /// Waits until a read would not block, as far as is known.
     pub(crate) async fn readable(&self) {
         poll_fn(|cx| self.reactor.poll_ready(self.index, Direction::Read, cx)).await;
     }
