@@ -132,8 +132,9 @@ mod ring {
 
         pub(crate) fn harvest(&mut self, mut each: impl FnMut(Harvested)) -> io::Result<usize> {
             if self.ring.submission().cq_overflow() {
-                // Lets the kernel put what it kept back into the queue.
-                self.ring.submit_and_wait(0)?;
+                // Lets the kernel put what it kept back into the queue. It may be short of memory or
+                // interrupted; then what is in the queue is taken, and the next harvest tries again.
+                let _put_off = self.ring.submit_and_wait(0);
             }
             let mut count = 0;
             for completion in self.ring.completion().take(HARVEST_EVENTS) {

@@ -164,7 +164,9 @@ impl Reactor {
             };
             // SAFETY: the descriptor must be open: its owner removes the entry before it closes it.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-            poller.add(fd, token)?;
+            if let Err(error) = poller.add(fd, token) {
+                tracing::warn!(%error, "a socket is no longer watched; its deadline ends it");
+            }
         }
         Ok(count)
     }
