@@ -17,7 +17,7 @@ pub(crate) const HARVEST_EVENTS: usize = 128;
 
 /// Looks at the sockets one after the other without a wait of the executor, which alone notices
 /// due timers. When reached: the core goes through such a wait, which ends at once. A full core
-/// serves 24 to 32 requests per look, so that timers are late by some 10 ms there, a tenth of a tick.
+/// serves 24 to 32 requests per look, so by reckoning timers are late by some 10 ms there.
 pub(crate) const LOOKS_WITHOUT_WAIT: u32 = 32;
 
 /// Events that the ring of a core holds. When full: the kernel keeps the rest, and ends the watch of

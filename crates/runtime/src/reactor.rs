@@ -40,8 +40,6 @@ pub(crate) type Index = u32;
 pub(crate) struct Reactor {
     poller: RefCell<Poller>,
     sockets: RefCell<Sockets>,
-    /// Sockets whose watch the kernel has given up.
-    lost: RefCell<Vec<Index>>,
 }
 
 /// Invariant: an entry is in use or its index is in `free`, never both.
@@ -67,11 +65,7 @@ const _: () = assert!(size_of::<Entry>() <= 64);
 
 impl Reactor {
     pub(crate) fn build(rung: Rung) -> io::Result<Reactor> {
-        Ok(Reactor {
-            poller: RefCell::new(Poller::build(rung)?),
-            sockets: RefCell::default(),
-            lost: RefCell::default(),
-        })
+        Ok(Reactor { poller: RefCell::new(Poller::build(rung)?), sockets: RefCell::default() })
     }
 
     /// Watches `fd`, which is to be removed before it is closed. `ready`: whether writes are taken
@@ -146,9 +140,10 @@ impl Reactor {
     /// and wakes whom it concerns; returns how many events there were.
     pub(crate) fn harvest(&self) -> io::Result<usize> {
         let mut poller = self.poller.borrow_mut();
+        // Sockets whose watch the kernel has given up: hardly ever any, so nothing is allocated.
+        let mut lost = Vec::new();
         let count = {
             let mut sockets = self.sockets.borrow_mut();
-            let mut lost = self.lost.borrow_mut();
             poller.harvest(|event| {
                 if let Some(index) = sockets.note(&event)
                     && event.watch_is_over
@@ -157,7 +152,7 @@ impl Reactor {
                 }
             })?
         };
-        for index in self.lost.take() {
+        for index in lost {
             let (token, fd) = {
                 let sockets = self.sockets.borrow();
                 (sockets.token(index), sockets.entries[index as usize].fd)
