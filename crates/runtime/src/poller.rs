@@ -110,8 +110,9 @@ mod ring {
         }
 
         pub(crate) fn remove(&mut self, token: u64) {
-            // Until it is taken back, the request keeps the socket open.
-            let back = opcode::PollRemove::new(token).build().user_data(NO_TOKEN);
+            // Until it is cancelled, the request keeps the socket open. A poll removal would not do:
+            // it fails (EALREADY) while an event of the socket is on its way (io_uring/poll.c).
+            let back = opcode::AsyncCancel::new(token).build().user_data(NO_TOKEN);
             if let Err(error) = self.submit(&back.flags(squeue::Flags::SKIP_SUCCESS)) {
                 tracing::debug!(%error, "a socket closes late: its watch cannot be taken back");
             }
