@@ -10,6 +10,7 @@
 mod address;
 mod fields;
 mod file;
+mod model;
 mod print;
 mod problem;
 mod value;
@@ -24,6 +25,11 @@ pub use address::{AddressError, UpstreamAddr, parse_listen, parse_upstream};
 pub(crate) use fields::{Field, Group, LOG_LEVEL, RUNTIME, SETTINGS};
 pub use fields::{Limits, PoolConfig, RuntimeConfig, Timeouts};
 pub use file::parse;
+pub use model::{
+    AccessLogConfig, AccessLogFormat, AccessLogTarget, Action, AdminAddress, Balance, EjectConfig,
+    Endpoint, FieldEdits, FieldMatch, ForwardConfig, HashKey, HealthConfig, Listener, QueueConfig,
+    RateKey, RateLimit, RetryConfig, RetryOn, Rewrite, Route, Upstream,
+};
 pub use print::{print, summary};
 pub use problem::Problems;
 pub(crate) use value::Given;
@@ -35,10 +41,12 @@ pub(crate) use value::Given;
 /// `UPSTREAMS_MAX`; every setting is within its bounds; `limits.target_bytes <= limits.head_bytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Addresses to accept clients on. Port 0 asks the system for a free port.
-    pub listeners: Vec<SocketAddr>,
-    /// Endpoints that requests are sent to, in turn.
-    pub upstreams: Vec<UpstreamAddr>,
+    /// Where clients come in.
+    pub listeners: Vec<Listener>,
+    /// Which requests go where, in the order of the file.
+    pub routes: Vec<Route>,
+    /// The groups of endpoints that routes name.
+    pub upstreams: Vec<Upstream>,
     /// Cores and how they wait for I/O.
     pub runtime: RuntimeConfig,
     /// How long each wait may last.
@@ -47,8 +55,14 @@ pub struct Config {
     pub limits: Limits,
     /// Idle connections to endpoints.
     pub pool: PoolConfig,
+    /// What is added to requests.
+    pub forward: ForwardConfig,
     /// The least severe event that is logged.
     pub log_level: LogLevel,
+    /// The access log; `None`: none is written.
+    pub access_log: Option<AccessLogConfig>,
+    /// Where operators ask and tell; `None`: nowhere.
+    pub admin: Option<AdminAddress>,
 }
 
 impl Config {
@@ -56,43 +70,77 @@ impl Config {
     pub(crate) fn defaults() -> Self {
         Self {
             listeners: Vec::new(),
+            routes: Vec::new(),
             upstreams: Vec::new(),
             runtime: RuntimeConfig::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             pool: PoolConfig::default(),
+            forward: ForwardConfig::default(),
             log_level: LogLevel::default(),
+            access_log: None,
+            admin: None,
         }
     }
 
     /// The configuration of a demonstration: one address before one endpoint, all else as it is.
     pub(crate) fn demo(listen: SocketAddr, upstream: UpstreamAddr) -> Self {
-        Self { listeners: vec![listen], upstreams: vec![upstream], ..Self::defaults() }
+        let mut config = Self::defaults();
+        let added = config.add_listener(listen).and_then(|()| config.add_upstream(upstream));
+        added.expect("one of each is within every bound");
+        config
     }
 
     /// Adds an address to accept on. Error, in words: it is already there, or there are
     /// `LISTENERS_MAX`. Port 0 may be repeated, as the system gives a different port each time.
     pub(crate) fn add_listener(&mut self, address: SocketAddr) -> Result<(), String> {
-        if self.listeners.len() == LISTENERS_MAX {
+        if self.addresses().count() == LISTENERS_MAX {
             return Err(format!("there are more than {LISTENERS_MAX} addresses to listen on"));
         }
-        if address.port() != 0 && self.listeners.contains(&address) {
+        if address.port() != 0 && self.addresses().any(|known| known == address) {
             return Err(format!("{address} is listened on twice"));
         }
-        self.listeners.push(address);
+        if self.listeners.is_empty() {
+            self.listeners.push(Listener {
+                name: "default".to_owned(),
+                addresses: Vec::new(),
+                proxy_protocol: Vec::new(),
+                trusted_proxies: Vec::new(),
+                timeouts: self.timeouts.clone(),
+                limits: self.limits.clone(),
+            });
+        }
+        self.listeners[0].addresses.push(address);
         Ok(())
     }
 
-    /// Adds an endpoint. Error, in words: it is already there, or there are `UPSTREAMS_MAX`.
+    /// Adds an endpoint of the one upstream. Error, in words: it is already there, or there are
+    /// `UPSTREAMS_MAX`.
     pub(crate) fn add_upstream(&mut self, address: UpstreamAddr) -> Result<(), String> {
-        if self.upstreams.len() == UPSTREAMS_MAX {
+        if self.endpoints().count() == UPSTREAMS_MAX {
             return Err(format!("there are more than {UPSTREAMS_MAX} endpoints"));
         }
-        if self.upstreams.contains(&address) {
+        if self.endpoints().any(|known| *known == address) {
             return Err(format!("the endpoint {address} is listed twice"));
         }
-        self.upstreams.push(address);
+        if self.upstreams.is_empty() {
+            let name = "default".to_owned();
+            self.routes.push(Route::to(name.clone(), self.timeouts.clone(), self.limits.clone()));
+            self.upstreams.push(Upstream::new(name, Vec::new(), self.pool.clone()));
+        }
+        self.upstreams[0].endpoints.push(Endpoint { address, weight: 1, backup: false });
         Ok(())
+    }
+
+    /// Every address that is listened on, in the order of the listeners.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.listeners.iter().flat_map(|listener| listener.addresses.iter().copied())
+    }
+
+    /// Every endpoint of every upstream.
+    pub fn endpoints(&self) -> impl Iterator<Item = &UpstreamAddr> {
+        let endpoints = self.upstreams.iter().flat_map(|upstream| &upstream.endpoints);
+        endpoints.map(|endpoint| &endpoint.address)
     }
 
     /// The relation between settings that no bound of a single one states. The text says what is

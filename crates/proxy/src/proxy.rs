@@ -62,7 +62,7 @@ struct FaultLines {
 impl Proxy {
     pub(crate) fn new(core: Core, settings: Arc<Settings>) -> Proxy {
         let share = settings.pool.idle.div_ceil(core.cores());
-        let bound = settings.timeouts.pool_idle;
+        let bound = settings.pool.idle_timeout;
         let upstream = Upstream::new(&core, &settings.endpoints, share, bound);
         Proxy {
             date: Cell::new(Date::at(core.tick())),

@@ -54,14 +54,14 @@ impl std::error::Error for ServerError {}
 impl Server {
     /// Resolves the endpoints' names and starts the cores. Blocks: not to be called on a core.
     pub fn start(config: &Config) -> Result<Server, ServerError> {
-        let endpoints = resolve_all(&config.upstreams)?;
+        let endpoints = config.endpoints().map(resolve).collect::<Result<_, _>>()?;
         let connections = connections_max(config.limits.connections);
         let cores = config.runtime.cores.unwrap_or_else(|| platform::usable_cpus().count()).max(1);
         let options = RuntimeOptions {
             cores: Some(cores),
             driver: driver_choice(config.runtime.driver),
             accept: accept_mode(config.runtime.accept),
-            listen: config.listeners.clone(),
+            listen: config.addresses().collect(),
             connections_max: connections,
             ..RuntimeOptions::default()
         };
@@ -162,10 +162,6 @@ fn connections_max(asked: usize) -> usize {
         );
     }
     asked.min(room)
-}
-
-fn resolve_all(endpoints: &[UpstreamAddr]) -> Result<Vec<SocketAddr>, ServerError> {
-    endpoints.iter().map(resolve).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "runs before any core does")]

@@ -1,5 +1,7 @@
 //! The endpoints requests are sent to, as one core sees them.
 
+mod state;
+
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
@@ -9,6 +11,8 @@ use baton_runtime::{Core, Stream, TICK, Timer};
 
 use crate::error::{ProxyError, is_timeout};
 use crate::pool::Pool;
+
+pub(crate) use state::{EndpointCounters, EndpointState, Health, UpstreamState};
 
 /// A connection to an endpoint, for one exchange.
 pub(crate) struct Connection {

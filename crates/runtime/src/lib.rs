@@ -33,6 +33,6 @@ pub use crate::core::Core;
 pub use crate::counters::{CoreCounters, Counter, LAG_BOUNDS_US};
 pub use crate::driver::{Driver, DriverChoice};
 pub use crate::limits::{BODY_BUFFER_BYTES, HEAD_BUFFER_BYTES, TICK};
-pub use crate::runtime::{AcceptMode, Runtime, RuntimeOptions, StartError};
+pub use crate::runtime::{AcceptMode, Observer, Runtime, RuntimeOptions, StartError};
 pub use crate::stream::{Stream, is_out_of_descriptors};
 pub use crate::timer::Timer;

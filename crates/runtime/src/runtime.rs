@@ -139,6 +139,11 @@ impl Runtime {
         Ok(Runtime { shared, threads, driver, addresses })
     }
 
+    /// A view of the cores that outlives nothing and holds up nothing.
+    pub fn observer(&self) -> Observer {
+        Observer { shared: self.shared.clone(), driver: self.driver }
+    }
+
     /// What the cores run on.
     pub fn driver(&self) -> Driver {
         self.driver
@@ -198,6 +203,35 @@ impl Runtime {
             clean &= thread.join().is_ok();
         }
         clean
+    }
+}
+
+/// The cores' numbers, from any thread, while they run and after.
+#[derive(Clone)]
+pub struct Observer {
+    shared: Arc<Shared>,
+    driver: Driver,
+}
+
+impl Observer {
+    /// What the cores run on.
+    pub fn driver(&self) -> Driver {
+        self.driver
+    }
+
+    /// Cores that serve connections.
+    pub fn cores(&self) -> usize {
+        self.shared.cores()
+    }
+
+    /// As [`Runtime::counters`].
+    pub fn counters(&self, index: usize) -> &CoreCounters {
+        self.shared.counters(index)
+    }
+
+    /// As [`Runtime::connections`].
+    pub fn connections(&self) -> usize {
+        self.shared.connections()
     }
 }
 

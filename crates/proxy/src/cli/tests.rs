@@ -199,16 +199,16 @@ fn every_problem_of_a_file_is_reported_with_its_place() {
 fn addresses_alone_are_enough_to_run() {
     let config = config_of("baton --listen :8080 --upstream 127.0.0.1:9000");
     let mut expected = Config::defaults();
-    expected.listeners = vec!["0.0.0.0:8080".parse().unwrap()];
-    expected.upstreams = vec![UpstreamAddr::Ip("127.0.0.1:9000".parse().unwrap())];
+    expected.add_listener("0.0.0.0:8080".parse().unwrap()).unwrap();
+    expected.add_upstream(UpstreamAddr::Ip("127.0.0.1:9000".parse().unwrap())).unwrap();
     assert_eq!(config, expected);
 }
 
 #[test]
 fn addresses_repeat_in_their_order() {
     let config = config_of("baton --listen [::1]:2 --upstream b:1 --listen :1 --upstream a:1");
-    assert_eq!(config.listeners, ["[::1]:2", "0.0.0.0:1"].map(|text| text.parse().unwrap()));
-    let upstreams: Vec<String> = config.upstreams.iter().map(ToString::to_string).collect();
+    assert!(config.addresses().eq(["[::1]:2", "0.0.0.0:1"].map(|text| text.parse().unwrap())));
+    let upstreams: Vec<String> = config.endpoints().map(ToString::to_string).collect();
     assert_eq!(upstreams, ["b:1", "a:1"]);
 }
 
@@ -219,13 +219,13 @@ fn every_setting_has_a_flag_that_reaches_it_and_its_key_in_the_file() {
     let flags = "--cores 3 --driver poll --accept dealt \
         --timeout-head 1ms --timeout-body-idle 2ms --timeout-keep-alive 3ms --timeout-linger 4ms \
         --timeout-connect 5ms --timeout-first-byte 6ms --timeout-upstream-idle 7ms \
-        --timeout-tunnel-idle 8ms --timeout-pool-idle 9ms --timeout-drain 11ms \
+        --timeout-tunnel-idle 8ms --timeout-drain 11ms \
         --limit-head-bytes 12KiB --limit-fields 13 --limit-target-bytes 256B \
         --limit-body-bytes 15KiB --limit-body-progress-bytes 24B --limit-pipelined-bytes 16KiB \
         --limit-connections 1_7 \
         --limit-connections-per-ip 18 --limit-requests-per-connection 19 \
         --limit-upstream-head-bytes 20KiB --limit-drain-bytes 21KiB \
-        --limit-interim-responses 22 --pool-idle 23 --log debug";
+        --limit-interim-responses 22 --pool-idle 23 --pool-idle-timeout 9ms --pool-max-age 10ms --log debug";
     let line = format!("baton --listen :1 --upstream a:1 {flags}");
     let config = config_of(&line);
     let Ok(Command::Info(file)) = run(&format!("{line} --print-config")) else {

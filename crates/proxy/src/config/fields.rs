@@ -126,10 +126,6 @@ settings! {
     /// Without a byte in either direction of an upgraded connection (a tunnel).
     tunnel_idle: Duration = 3_600 * SECOND, Duration(SHORTEST..=LONGEST);
 
-    /// Keeping an idle connection to an endpoint; less than the endpoint keeps it.
-    /// A request that meets the endpoint's close may be lost; common servers close after 5s.
-    pool_idle: Duration = 4 * SECOND, Duration(SHORTEST..=LONGEST);
-
     /// At stop, for exchanges under way to end.
     drain: Duration = 30 * SECOND, Duration(Duration::ZERO..=LONGEST);
 }
@@ -183,6 +179,13 @@ settings! {
 
     /// Idle connections kept to each endpoint, over all cores; 0: none.
     idle: usize = 8_192, Count(0..=65_536);
+
+    /// Keeping an idle connection to an endpoint; less than the endpoint keeps it.
+    /// A request that meets the endpoint's close may be lost; common servers close after 5s.
+    idle_timeout: Duration = 4 * SECOND, Duration(SHORTEST..=LONGEST);
+
+    /// Age from which a connection is no longer kept, less up to a tenth by chance.
+    max_age: Duration = 3_600 * SECOND, Duration(SHORTEST..=LONGEST);
 }
 
 /// The table `[log]`, whose one setting is a field of `Config` itself. The flag is `--log`.

@@ -10,8 +10,8 @@ use super::{Config, SETTINGS};
 pub fn print(config: &Config) -> String {
     let mut out = format!(
         "[[listen]]\naddr = {}\n\n[[route]]\nto = {}\n",
-        one_or_many(&config.listeners),
-        one_or_many(&config.upstreams),
+        one_or_many(config.addresses()),
+        one_or_many(config.endpoints()),
     );
     for group in SETTINGS {
         out.push_str(&format!("\n[{}]\n", group.table));
@@ -31,14 +31,14 @@ pub fn summary(config: &Config, path: &Path) -> String {
         let plural = if count == 1 { "" } else { "s" };
         format!("{count} {thing}{plural}")
     };
-    let listeners = count(config.listeners.len(), "listener");
-    let endpoints = count(config.upstreams.len(), "endpoint");
+    let listeners = count(config.addresses().count(), "listener");
+    let endpoints = count(config.endpoints().count(), "endpoint");
     format!("{}: ok, {listeners}, {endpoints}", path.display())
 }
 
 /// Addresses and host names hold nothing that TOML escapes.
-fn one_or_many<T: Display>(addresses: &[T]) -> String {
-    let quoted: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+fn one_or_many(addresses: impl Iterator<Item = impl Display>) -> String {
+    let quoted: Vec<String> = addresses.map(|address| format!("\"{address}\"")).collect();
     match quoted.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

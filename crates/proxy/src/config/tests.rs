@@ -67,7 +67,7 @@ fields = 100
 b.toml:3:1: unknown key `haed` in [timeout]
 3 | haed = "10s"
   | ^^^^ did you mean `head`?
-  = expected one of: head, body_idle, keep_alive, linger, connect, first_byte, upstream_idle, tunnel_idle, pool_idle, drain
+  = expected one of: head, body_idle, keep_alive, linger, connect, first_byte, upstream_idle, tunnel_idle, drain
 
 b.toml:4:11: timeout.connect: the unit is missing
 4 | connect = 3
@@ -246,7 +246,7 @@ fn a_key_in_the_wrong_table_is_told_where_it_belongs() {
         ("[pool]\ncores = 2", "`cores` belongs in [runtime]"),
         ("[pool]\naddr = 2", "`addr` belongs in [[listen]]"),
         ("[limit]\nto = 2", "`to` belongs in [[route]]"),
-        ("pool_idle = \"4s\"", "`pool_idle` belongs in [timeout]"),
+        ("idle_timeout = \"4s\"", "`idle_timeout` belongs in [pool]"),
     ];
     for (settings, expected) in rows {
         let error = parse(&format!("{SMALLEST}{settings}"), "b.toml").unwrap_err().to_string();
@@ -364,7 +364,10 @@ fn more_addresses_than_the_bounds_are_refused() {
         parse(&format!("[[listen]]\naddr = [{addr}]\n[[route]]\nto = [{to}]"), "b.toml")
     };
     let full = file(LISTENERS_MAX, UPSTREAMS_MAX).unwrap();
-    assert_eq!((full.listeners.len(), full.upstreams.len()), (LISTENERS_MAX, UPSTREAMS_MAX));
+    assert_eq!(
+        (full.addresses().count(), full.endpoints().count()),
+        (LISTENERS_MAX, UPSTREAMS_MAX)
+    );
     let error = file(LISTENERS_MAX + 1, 1).unwrap_err().to_string();
     assert!(error.contains(": there are more than 64 addresses to listen on\n"), "{error}");
     let error = file(1, UPSTREAMS_MAX + 1).unwrap_err().to_string();
@@ -413,11 +416,12 @@ fn no_damage_to_a_file_makes_the_parser_panic() {
 #[test]
 fn the_smallest_file_gets_the_defaults() {
     let config = smallest_with("");
-    assert_eq!(config.listeners, ["0.0.0.0:8080".parse().unwrap()]);
-    assert_eq!(config.upstreams, [UpstreamAddr::Ip("127.0.0.1:9000".parse().unwrap())]);
+    assert!(config.addresses().eq(["0.0.0.0:8080".parse().unwrap()]));
+    assert!(config.endpoints().eq([&UpstreamAddr::Ip("127.0.0.1:9000".parse().unwrap())]));
     let mut defaults = Config::defaults();
     defaults.listeners.clone_from(&config.listeners);
     defaults.upstreams.clone_from(&config.upstreams);
+    defaults.routes.clone_from(&config.routes);
     assert_eq!(config, defaults);
 }
 
@@ -431,9 +435,9 @@ addr = [":1", "[::1]:2"]
 addr = "127.0.0.1:3"
 "#;
     let config = parse(text, "b.toml").unwrap();
-    let listeners: Vec<String> = config.listeners.iter().map(ToString::to_string).collect();
+    let listeners: Vec<String> = config.addresses().map(|address| address.to_string()).collect();
     assert_eq!(listeners, ["0.0.0.0:1", "[::1]:2", "127.0.0.1:3"]);
-    let upstreams: Vec<String> = config.upstreams.iter().map(ToString::to_string).collect();
+    let upstreams: Vec<String> = config.endpoints().map(ToString::to_string).collect();
     assert_eq!(upstreams, ["b:1", "[::1]:2"]);
 }
 

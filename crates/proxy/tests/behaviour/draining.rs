@@ -86,7 +86,7 @@ fn idle_connections_do_not_hold_up_the_stop() {
     // with bounds of an hour.
     on_each_driver_in_time(|driver| {
         let upstream = Upstream::answering(OK);
-        let settings = "[timeout]\nkeep_alive = \"1h\"\npool_idle = \"1h\"";
+        let settings = "[timeout]\nkeep_alive = \"1h\"\n[pool]\nidle_timeout = \"1h\"";
         let proxy = Proxy::start(driver, &[upstream.address], settings);
         let mut client = proxy.connect();
         assert_eq!(client.ask(GET).status(), 200);

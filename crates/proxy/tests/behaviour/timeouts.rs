@@ -272,7 +272,7 @@ fn an_idle_connection_to_an_endpoint_is_closed_in_time() {
             let end = link.rest().1;
             ended.send((start.elapsed(), end)).expect("the test waits");
         });
-        let proxy = Proxy::start(driver, &[upstream.address], &bound("pool_idle"));
+        let proxy = Proxy::start(driver, &[upstream.address], "[pool]\nidle_timeout = \"300ms\"\n");
         assert_eq!(proxy.ask(GET).status(), 200);
         let (took, end) = end.recv_timeout(crate::support::PATIENCE).expect("the connection ends");
         assert_eq!(end, End::Orderly);
