@@ -18,6 +18,7 @@
 //! - `DESCRIPTOR_DIRECTORY: &str`: the directory that lists this process's descriptors
 //! - `resident_bytes() -> Option<u64>` and `release_free_memory()`
 //! - `REUSEPORT_BALANCES: bool`
+//! - `refuse_new_connections(BorrowedFd) -> io::Result<()>`
 //! - `ACCEPT_TRANSIENT_ERRNOS: &[c_int]`: what accept(2) reports about one connection alone
 //! - `accept(BorrowedFd, SocketMode) -> io::Result<(OwnedFd, SocketAddr)>`
 //! - `SEND_FLAGS: c_int`: what keeps send(2) from waiting and from raising SIGPIPE, where flags can
@@ -60,7 +61,7 @@ pub use cpu::{CpuPlace, UsableCpus, topology, usable_cpus};
 pub use doorbell::Doorbell;
 pub use listener::{
     AcceptFault, Backlog, ListenOptions, REUSEPORT_BALANCES, accept, accept_batch,
-    classify_accept_error, listen,
+    classify_accept_error, listen, refuse_new_connections,
 };
 pub use poller::{Poller, Readiness};
 pub use process::{

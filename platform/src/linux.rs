@@ -14,7 +14,8 @@ mod topology;
 pub(crate) use cpu::usable_cpus;
 pub(crate) use doorbell::Doorbell;
 pub(crate) use net::{
-    ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, send, suppress_sigpipe,
+    ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, refuse_new_connections,
+    send, suppress_sigpipe,
 };
 pub(crate) use poller::Poller;
 pub use poller::WATCHED_EVENTS;

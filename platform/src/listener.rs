@@ -50,6 +50,15 @@ pub fn listen(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListene
     Ok(socket.into())
 }
 
+/// Lets no new client begin a handshake with the listener, which then gives no answer to its first
+/// packet; handshakes that have begun go on, and what is queued stays there.
+///
+/// For a listener that is about to be closed, which resets what it has not handed out.
+/// Errors: `Unsupported` where the system has no such means (macOS), and what setsockopt(2) reports.
+pub fn refuse_new_connections(listener: BorrowedFd<'_>) -> io::Result<()> {
+    sys::refuse_new_connections(listener)
+}
+
 /// Takes one connection from the listener, with the peer's address.
 ///
 /// The descriptor is closed on exec, has the mode asked for and never raises SIGPIPE. Linux does

@@ -15,7 +15,8 @@ use crate::ring::RingDiagnosis;
 pub(crate) use cpu::{topology, usable_cpus};
 pub(crate) use doorbell::Doorbell;
 pub(crate) use net::{
-    ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, send, suppress_sigpipe,
+    ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, refuse_new_connections,
+    send, suppress_sigpipe,
 };
 pub(crate) use poller::Poller;
 pub(crate) use process::{

@@ -131,5 +131,11 @@ impl Drop for Outcome {
 struct NoService;
 
 impl Service for NoService {
+    type Notice = std::convert::Infallible;
+
+    fn notice(self: Rc<Self>, notice: Self::Notice) {
+        match notice {}
+    }
+
     async fn serve(self: Rc<Self>, _connection: Accepted) {}
 }

@@ -72,6 +72,12 @@ impl Origin {
 }
 
 impl Service for Origin {
+    type Notice = std::convert::Infallible;
+
+    fn notice(self: Rc<Self>, notice: Self::Notice) {
+        match notice {}
+    }
+
     fn serve(self: Rc<Self>, connection: Accepted) -> impl Future<Output = ()> + 'static {
         connection::serve(self, connection.stream)
     }

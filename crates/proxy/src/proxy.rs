@@ -158,6 +158,12 @@ impl Front {
 }
 
 impl Service for Front {
+    type Notice = std::convert::Infallible;
+
+    fn notice(self: Rc<Self>, notice: Self::Notice) {
+        match notice {}
+    }
+
     fn serve(self: Rc<Self>, connection: Accepted) -> impl Future<Output = ()> + 'static {
         downstream::serve(self.0.clone(), connection)
     }

@@ -14,7 +14,7 @@ use std::task::Poll;
 use baton_platform::{self as platform, AcceptFault, Backlog, SocketMode};
 
 use crate::core::Core;
-use crate::limits::{ACCEPT_BATCH, TICK};
+use crate::limits::{ACCEPT_BATCH, LISTENER_LAST_TICKS, TICK};
 use crate::mailbox::Message;
 use crate::reactor::Direction;
 use crate::shared::Permits;
@@ -27,7 +27,8 @@ pub struct Accepted {
     pub stream: Stream,
     /// The client's address.
     pub peer: SocketAddr,
-    /// Which listener it came from: the index in [`crate::RuntimeOptions::listen`].
+    /// Which listener it came from: the index in [`crate::RuntimeOptions::listen`], or the number
+    /// that [`crate::NewListener`] has.
     pub listener: usize,
 }
 
@@ -35,6 +36,12 @@ pub struct Accepted {
 pub trait Service: 'static {
     /// Serves one connection to its end.
     fn serve(self: Rc<Self>, connection: Accepted) -> impl Future<Output = ()> + 'static;
+
+    /// What other threads may tell it, through a [`crate::Postbox`].
+    type Notice: Send + 'static;
+
+    /// Takes what another thread tells it. Runs between tasks and holds up all of them.
+    fn notice(self: Rc<Self>, notice: Self::Notice);
 }
 
 /// Where accepted sockets go.
@@ -75,7 +82,8 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Accepts from `listener` until the core drains; then sweeps what is queued and closes it.
+/// Accepts from `listener` until the core drains or the listener is given up; then sweeps what is
+/// queued and closes it.
 pub(crate) async fn accept_loop<S: Service>(
     core: Core,
     listener: Source,
@@ -84,22 +92,54 @@ pub(crate) async fn accept_loop<S: Service>(
 ) {
     let mut batch = Vec::with_capacity(ACCEPT_BATCH);
     loop {
-        let draining = readable_or_draining(&core, &listener).await;
-        loop {
-            match accept_some(&core, &listener, index, &mut batch, &mut sink) {
-                Swept::Empty => {
-                    listener.clear(Direction::Read);
-                    break;
-                }
-                Swept::Some => core.yield_now().await,
-                Swept::Starved if core.is_draining() => break,
-                Swept::Full | Swept::Starved => core.sleep(TICK).await,
-            }
-        }
-        if draining {
-            return;
+        let cause = readable_or_over(&core, &listener, index).await;
+        sweep(&core, &listener, index, &mut batch, &mut sink).await;
+        match cause {
+            Cause::Readable => {}
+            Cause::Draining => return,
+            Cause::GivenUp => break,
         }
     }
+    // Closing a listener resets what is queued on it, and who has just been told by the kernel that
+    // it is connected is about to be queued. So those come in first, and nobody new.
+    if let Err(error) = platform::refuse_new_connections(listener.as_fd()) {
+        tracing::debug!(core = core.index(), %error, "a listener ends without its last moment");
+    } else {
+        let end = core.tick() + LISTENER_LAST_TICKS;
+        while core.tick() < end && !core.is_draining() {
+            core.sleep(TICK).await;
+            sweep(&core, &listener, index, &mut batch, &mut sink).await;
+        }
+    }
+    core.listener_ended(index);
+}
+
+/// Accepts what is queued.
+async fn sweep<S: Service>(
+    core: &Core,
+    listener: &Source,
+    index: usize,
+    batch: &mut Vec<(OwnedFd, SocketAddr)>,
+    sink: &mut Sink<S>,
+) {
+    loop {
+        match accept_some(core, listener, index, batch, sink) {
+            Swept::Empty => {
+                listener.clear(Direction::Read);
+                return;
+            }
+            Swept::Some => core.yield_now().await,
+            Swept::Starved if core.is_draining() => return,
+            Swept::Full | Swept::Starved => core.sleep(TICK).await,
+        }
+    }
+}
+
+/// Why a wait of an accept loop ended.
+enum Cause {
+    Readable,
+    Draining,
+    GivenUp,
 }
 
 enum Swept {
@@ -114,14 +154,18 @@ enum Swept {
     Starved,
 }
 
-/// Waits for a connection; `true` once the core drains.
-async fn readable_or_draining(core: &Core, listener: &Source) -> bool {
+/// Waits for a connection, or until nobody wants one any more.
+async fn readable_or_over(core: &Core, listener: &Source, index: usize) -> Cause {
     let mut readable = pin!(listener.readable());
     poll_fn(|cx| {
         if core.poll_draining(cx).is_ready() {
-            return Poll::Ready(true);
+            return Poll::Ready(Cause::Draining);
         }
-        readable.as_mut().poll(cx).map(|()| false)
+        // `poll_draining` has the task woken for this as well.
+        if core.is_given_up(index) {
+            return Poll::Ready(Cause::GivenUp);
+        }
+        readable.as_mut().poll(cx).map(|()| Cause::Readable)
     })
     .await
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use baton_platform as platform;
 
-use crate::accept::{Accepted, Service};
+use crate::accept::{Accepted, Dealer, Service, Sink, accept_loop};
 use crate::blocking::Pending;
 use crate::buffer::{Buffer, BufferPool, BufferSize};
 use crate::counters::CoreCounters;
@@ -23,8 +23,10 @@ use crate::driver::{Awaited, Driver};
 use crate::limits::{MAILBOX_MESSAGES, MEMORY_LOOK_TICKS, MEMORY_RETURN_BYTES, TASK_BYTES, TICK};
 use crate::look::look_round;
 use crate::mailbox::{Mailbox, Message, Phase};
+use crate::postbox::Postbox;
 use crate::reactor::Reactor;
 use crate::shared::Shared;
+use crate::source::Source;
 use crate::stream::Stream;
 use crate::task::{Contained, Tasks};
 use crate::timer::{Timer, Wheel};
@@ -56,6 +58,8 @@ struct State {
     /// Tasks that gave way until the reactor has looked round once.
     yielded: RefCell<Vec<Waker>>,
     pending: Pending,
+    /// Listeners that are given up and have not ended yet.
+    given_up: RefCell<Vec<usize>>,
     /// Most tasks that were seen at once since memory was last given back to the system.
     tasks_most: Cell<usize>,
     /// Bytes of buffers freed since memory was last given back to the system.
@@ -78,6 +82,7 @@ impl Core {
                 observers: RefCell::default(),
                 yielded: RefCell::default(),
                 pending: Pending::default(),
+                given_up: RefCell::default(),
                 tasks_most: Cell::new(0),
                 freed: Cell::new(0),
             }),
@@ -176,6 +181,35 @@ impl Core {
     ) -> Result<T, crate::BlockingError> {
         let shared = &self.state.shared;
         self.state.pending.run(shared, self.state.index, job).await
+    }
+
+    /// A way to tell the service of any core something. `N` is the service's
+    /// [`Service::Notice`].
+    pub fn postbox<N: Send + 'static>(&self) -> Postbox<N> {
+        Postbox::new(self.state.shared.clone())
+    }
+
+    /// Whether nobody wants connections of this listener any more.
+    pub(crate) fn is_given_up(&self, listener: usize) -> bool {
+        self.state.given_up.borrow().contains(&listener)
+    }
+
+    pub(crate) fn listener_ended(&self, listener: usize) {
+        self.state.given_up.borrow_mut().retain(|given_up| *given_up != listener);
+    }
+
+    /// Starts to accept from a listener.
+    pub(crate) fn accept_from<S: Service>(
+        &self,
+        listener: usize,
+        socket: Source,
+        service: &Option<Rc<S>>,
+    ) {
+        let sink = match service {
+            Some(service) => Sink::Own(service.clone()),
+            None => Sink::Deal(Dealer::new()),
+        };
+        self.spawn(accept_loop(self.clone(), socket, listener, sink));
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -328,6 +362,23 @@ impl Core {
                 }
             }
             Message::Done { job } => self.state.pending.complete(job),
+            Message::Notice(notice) => match (service, notice.downcast::<S::Notice>()) {
+                (Some(service), Ok(notice)) => service.clone().notice(*notice),
+                _ => tracing::error!(core = self.index(), "a notice that nobody here takes"),
+            },
+            Message::Listen { .. } if self.is_draining() => {}
+            Message::Listen { listener, socket } => {
+                match Source::new(self.reactor(), socket.into()) {
+                    Ok(socket) => self.accept_from(listener, socket, service),
+                    Err(error) => {
+                        tracing::error!(core = self.index(), %error, "a listener is not watched");
+                    }
+                }
+            }
+            Message::Unlisten { listener } => {
+                self.state.given_up.borrow_mut().push(listener);
+                self.wake_observers();
+            }
         }
     }
 

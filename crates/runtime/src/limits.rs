@@ -52,6 +52,10 @@ pub(crate) const TURN_STEPS: u32 = 32;
 /// connections this core already serves. When full: the rest waits in the backlog for the next turn.
 pub(crate) const ACCEPT_BATCH: usize = 16;
 
+/// Ticks for which a listener that is given up still takes in who is connected already. As long as
+/// the last step of a handshake may take; then the address is closed.
+pub(crate) const LISTENER_LAST_TICKS: u64 = 10;
+
 /// Messages a core's mailbox holds. When full: a dealt connection goes to another core, and stays
 /// in the backlog if all are full; a blocking job's result waits on its own thread.
 pub(crate) const MAILBOX_MESSAGES: usize = 1024;

@@ -3,9 +3,11 @@
 //! Bounded, lock-free, many producers, one consumer. The bell is rung on the false -> true change of
 //! one flag, so that a bell already rung is not rung again.
 
-use std::net::SocketAddr;
+use std::any::Any;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
+use std::time::Duration;
 
 use baton_platform::Doorbell;
 use crossbeam_queue::ArrayQueue;
@@ -19,7 +21,16 @@ pub(crate) enum Message {
     Connection { socket: OwnedFd, peer: SocketAddr, listener: usize, permit: Permits },
     /// The blocking job with this number has left its result.
     Done { job: u32 },
+    /// What another thread tells the service: its `Notice`.
+    Notice(Box<dyn Any + Send>),
+    /// A listener to accept from.
+    Listen { listener: usize, socket: TcpListener },
+    /// The listener of this number is given up.
+    Unlisten { listener: usize },
 }
+
+/// How long [`Mailbox::send_surely`] waits before it looks again.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Running -> Draining -> Aborting -> Ended, never back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +80,18 @@ impl Mailbox {
             self.ring();
         }
         Ok(())
+    }
+
+    /// As [`Mailbox::send`], and waits while the mailbox is full; drops the message if the core has
+    /// ended. Not for cores, which could wait for each other.
+    pub(crate) fn send_surely(&self, mut message: Message) {
+        while let Err(back) = self.send(message) {
+            if self.ordered() == Phase::Ended {
+                return;
+            }
+            message = back;
+            std::thread::park_timeout(FULL_PAUSE);
+        }
     }
 
     /// Tells the core to enter `phase` once it has taken what was sent before.

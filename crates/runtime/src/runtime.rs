@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,10 @@ use crate::accept::Service;
 use crate::core::Core;
 use crate::counters::CoreCounters;
 use crate::driver::{Driver, DriverChoice};
+use crate::mailbox::Message;
+use crate::postbox::Postbox;
 use crate::shared::Shared;
-use crate::start::{Seat, open_listeners, seat_cpu, start_threads};
+use crate::start::{Seat, open_listener, open_listeners, seat_cpu, start_threads};
 
 /// How connections come to the cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,6 +110,11 @@ pub struct Runtime {
     threads: Vec<JoinHandle<()>>,
     driver: Driver,
     addresses: Vec<SocketAddr>,
+    backlog: u32,
+    /// The threads that accept: `accepting.start..accepting.end`.
+    accepting: std::ops::Range<usize>,
+    /// Numbers given to listeners so far.
+    listeners: AtomicUsize,
 }
 
 impl Runtime {
@@ -122,7 +130,7 @@ impl Runtime {
         let cores = options.cores.unwrap_or_else(|| usable.count()).max(1);
         let dealt = options.accept == AcceptMode::Dealt || !platform::REUSEPORT_BALANCES;
         let (mut listeners, addresses) = open_listeners(options, if dealt { 1 } else { cores })?;
-        let threads = if dealt && !options.listen.is_empty() { cores + 1 } else { cores };
+        let threads = if dealt { cores + 1 } else { cores };
         let shared = Shared::new(cores, threads, options.connections_max);
         let shared = Arc::new(shared.map_err(StartError::System)?);
         let seats = (0..threads).map(|index| {
@@ -136,7 +144,15 @@ impl Runtime {
             }
         });
         let (driver, threads) = start_threads(options.driver, seats.collect(), Arc::new(make))?;
-        Ok(Runtime { shared, threads, driver, addresses })
+        Ok(Runtime {
+            shared,
+            threads,
+            driver,
+            accepting: if dealt { cores..cores + 1 } else { 0..cores },
+            listeners: AtomicUsize::new(addresses.len()),
+            addresses,
+            backlog: options.backlog,
+        })
     }
 
     /// A view of the cores that outlives nothing and holds up nothing.
@@ -168,6 +184,39 @@ impl Runtime {
     /// Connections open now, in the process; up to 16 more per accepting thread while it accepts.
     pub fn connections(&self) -> usize {
         self.shared.connections()
+    }
+
+    /// A way to tell the service of any core something. `N` is the service's
+    /// [`Service::Notice`].
+    pub fn postbox<N: Send + 'static>(&self) -> Postbox<N> {
+        Postbox::new(self.shared.clone())
+    }
+
+    /// Opens the sockets of one more address, from which nobody accepts yet. Blocks for a few system
+    /// calls.
+    ///
+    /// # Errors
+    /// `StartError::Listen`; nothing is left behind.
+    pub fn open_listener(&self, address: SocketAddr) -> Result<NewListener, StartError> {
+        let (address, sockets) = open_listener(address, self.backlog, self.accepting.len())?;
+        let number = self.listeners.fetch_add(1, Ordering::Relaxed);
+        Ok(NewListener { number, address, sockets })
+    }
+
+    /// Accepts from a listener. What was posted to the cores before comes before its connections.
+    pub fn accept_from(&self, listener: NewListener) {
+        let NewListener { number, sockets, .. } = listener;
+        for (thread, socket) in self.accepting.clone().zip(sockets) {
+            let message = Message::Listen { listener: number, socket };
+            self.shared.mailbox(thread).send_surely(message);
+        }
+    }
+
+    /// Gives up a listener. Who is connected already, or about to be, is still served.
+    pub fn unlisten(&self, listener: usize) {
+        for thread in self.accepting.clone() {
+            self.shared.mailbox(thread).send_surely(Message::Unlisten { listener });
+        }
     }
 
     /// Lets the cores stop accepting and finish what is under way. Returns at once.
@@ -203,6 +252,26 @@ impl Runtime {
             clean &= thread.join().is_ok();
         }
         clean
+    }
+}
+
+/// Sockets that listen, and from which nobody accepts yet. Dropped, they are closed again.
+#[derive(Debug)]
+pub struct NewListener {
+    number: usize,
+    address: SocketAddr,
+    sockets: Vec<TcpListener>,
+}
+
+impl NewListener {
+    /// The number its connections will come with: [`crate::Accepted::listener`].
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Its address, the port filled in.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use baton_platform::{self as platform, ListenOptions, ThreadClass, UsableCpus};
 
-use crate::accept::{Dealer, Service, Sink, accept_loop};
+use crate::accept::Service;
 use crate::core::Core;
 use crate::driver::{Driver, DriverChoice, Executor, Rung, ladder};
 use crate::reactor::Reactor;
@@ -28,24 +28,34 @@ pub(crate) fn open_listeners(
     let mut lists: Vec<Vec<(usize, TcpListener)>> = (0..threads).map(|_| Vec::new()).collect();
     let mut addresses = Vec::with_capacity(options.listen.len());
     for (index, &address) in options.listen.iter().enumerate() {
-        let failed = |error| StartError::Listen { address, error };
-        // A first socket that shares its port with nobody: another process that listens there with
-        // SO_REUSEPORT would otherwise silently get half of the connections.
-        let alone = ListenOptions { backlog: options.backlog, reuse_port: false };
-        let first = platform::listen(address, alone).map_err(failed)?;
-        let bound = first.local_addr().map_err(failed)?;
+        let (bound, sockets) = open_listener(address, options.backlog, threads)?;
         addresses.push(bound);
-        if threads == 1 {
-            lists[0].push((index, first));
-            continue;
-        }
-        drop(first);
-        let together = ListenOptions { backlog: options.backlog, reuse_port: true };
-        for list in &mut lists {
-            list.push((index, platform::listen(bound, together).map_err(failed)?));
+        for (list, socket) in lists.iter_mut().zip(sockets) {
+            list.push((index, socket));
         }
     }
     Ok((lists, addresses))
+}
+
+/// Opens one listener of `threads` accepting threads: the address it got, and a socket for each.
+pub(crate) fn open_listener(
+    address: SocketAddr,
+    backlog: u32,
+    threads: usize,
+) -> Result<(SocketAddr, Vec<TcpListener>), StartError> {
+    let failed = |error| StartError::Listen { address, error };
+    // A first socket that shares its port with nobody: another process that listens there with
+    // SO_REUSEPORT would otherwise silently get half of the connections.
+    let alone = ListenOptions { backlog, reuse_port: false };
+    let first = platform::listen(address, alone).map_err(failed)?;
+    let bound = first.local_addr().map_err(failed)?;
+    if threads == 1 {
+        return Ok((bound, vec![first]));
+    }
+    drop(first);
+    let together = ListenOptions { backlog, reuse_port: true };
+    let sockets = (0..threads).map(|_| platform::listen(bound, together).map_err(failed));
+    Ok((bound, sockets.collect::<Result<_, _>>()?))
 }
 
 /// The CPU for thread `index`: none where the quota is smaller than the mask, since a pinned thread
@@ -265,11 +275,7 @@ async fn run_core<S: Service>(
     let (watched, awakeners) = (watched?, core.awaken()?);
     let service = (!is_acceptor).then(|| Rc::new(make(core.clone())));
     for (index, listener) in watched {
-        let sink = match &service {
-            Some(service) => Sink::Own(service.clone()),
-            None => Sink::Deal(Dealer::new()),
-        };
-        core.spawn(accept_loop(core.clone(), listener, index, sink));
+        core.accept_from(index, listener, &service);
     }
     // Nobody listens only if another thread has failed, and then the order to abort follows.
     let _failed = done.send(Ok(()));

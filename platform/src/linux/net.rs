@@ -5,12 +5,32 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, socklen_t};
-use socket2::{SockAddr, SockAddrStorage};
+use socket2::{SockAddr, SockAddrStorage, SockFilter, SockRef};
 
 use crate::stream::SocketMode;
 
 /// The kernel picks one of the listeners by a hash of the connection's addresses (since 3.9).
 pub(crate) const REUSEPORT_BALANCES: bool = true;
+
+/// A filter on the packets of the listener drops those that begin a connection.
+pub(crate) fn refuse_new_connections(listener: BorrowedFd<'_>) -> io::Result<()> {
+    /// Where the flags are in the TCP header, with which a packet begins for such a filter.
+    const FLAGS_AT: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    let step = |code: u32, k, jump_true, jump_false| {
+        SockFilter::new(code as u16, jump_true, jump_false, k)
+    };
+    let program = [
+        step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, FLAGS_AT, 0, 0),
+        step(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, SYN | ACK, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, SYN, 0, 1),
+        // No byte of the packet is kept; else all of it.
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, u32::MAX, 0, 0),
+    ];
+    SockRef::from(&listener).attach_filter(&program)
+}
 
 /// A closed peer is an error of the call, not a signal.
 pub(crate) const SEND_FLAGS: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;

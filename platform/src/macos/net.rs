@@ -13,6 +13,11 @@ use crate::stream::SocketMode;
 /// each time.
 pub(crate) const REUSEPORT_BALANCES: bool = false;
 
+/// Nothing here filters the packets of a socket.
+pub(crate) fn refuse_new_connections(_listener: BorrowedFd<'_>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// The kernel's `sosendcheck` looks at the socket's mode and ignores `MSG_DONTWAIT`, so a socket
 /// that is written to has to be non-blocking. SIGPIPE is the socket's affair too: `SO_NOSIGPIPE`.
 pub(crate) const SEND_FLAGS: c_int = 0;

@@ -9,6 +9,8 @@ mod blocking;
 mod connecting;
 mod dealing;
 mod limits;
+mod listeners;
+mod notices;
 mod reading;
 mod serving;
 mod starting;

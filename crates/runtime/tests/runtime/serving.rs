@@ -42,6 +42,12 @@ fn a_panicking_connection_is_closed_and_counted_and_its_core_goes_on() {
 struct PanicsAtOnce;
 
 impl Service for PanicsAtOnce {
+    type Notice = std::convert::Infallible;
+
+    fn notice(self: Rc<Self>, notice: Self::Notice) {
+        match notice {}
+    }
+
     fn serve(self: Rc<Self>, connection: Accepted) -> impl Future<Output = ()> + 'static {
         assert!(connection.peer.port() == 0, "no port is 0");
         async {}

@@ -63,6 +63,12 @@ pub(crate) struct Handler<F> {
 }
 
 impl<F: AsyncFn(Core, Accepted) + 'static> Service for Handler<F> {
+    type Notice = std::convert::Infallible;
+
+    fn notice(self: Rc<Self>, notice: Self::Notice) {
+        match notice {}
+    }
+
     async fn serve(self: Rc<Self>, connection: Accepted) {
         (self.handler)(self.core.clone(), connection).await;
     }
