@@ -15,7 +15,7 @@ use baton_runtime::{Buffer, BufferSize, Stream, Timer};
 use crate::error::{ProxyError, is_timeout};
 use crate::exchange::{Failure, Seen};
 use crate::limits::{ANSWER_AFTER_REFUSED_BODY, WATCH_CLIENT_AFTER};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Way};
 use crate::relay::{Patience, Pump, PumpError, Trailers, append_body, write_now};
 use crate::upload::Upload;
 use crate::upstream::Connection;
@@ -33,6 +33,7 @@ pub(crate) struct Answered {
 /// The downward half of an exchange.
 pub(crate) struct Answer<'a> {
     pub(crate) proxy: &'a Proxy,
+    pub(crate) way: &'a Way,
     pub(crate) client: &'a Stream,
     pub(crate) timer: &'a Timer,
     pub(crate) connection: &'a Connection,
@@ -70,7 +71,7 @@ struct Begun {
 impl Answer<'_> {
     /// Waits for the answer and relays it.
     pub(crate) async fn run(self) -> Result<Answered, Box<Failure>> {
-        let limit = self.proxy.settings.answer_head.head_bytes_max;
+        let limit = self.way.answer_head().head_bytes_max;
         let mut buffer = None;
         let mut interims = 0;
         let mut patience = self.patience();
@@ -99,7 +100,7 @@ impl Answer<'_> {
     /// How long the endpoint may take from the end of the request, or from its last interim
     /// response, to the end of its next head: one that sends a byte now and then gets no longer.
     fn patience(&self) -> Patience {
-        Patience::new(self.proxy.settings.timeouts.first_byte, usize::MAX)
+        Patience::new(self.way.timeouts().first_byte, usize::MAX)
     }
 
     /// Waits until the endpoint has something to say. `first`: nothing was heard of it yet.
@@ -194,12 +195,11 @@ impl Answer<'_> {
     /// Takes the next head off the buffer and relays it as far as the client's socket takes it.
     /// `interims`: how many interim ones were taken before.
     fn next(&self, buffer: &mut Buffer, interims: usize) -> Result<Next, Box<Failure>> {
-        let settings = &self.proxy.settings;
         let refused = |error| self.failure(ProxyError::AnswerHead(self.address(), error));
         let mut slots = FieldSlots::new();
         let head = ResponseHead::parse(
             buffer.filled(),
-            &settings.answer_head,
+            self.way.answer_head(),
             &mut slots,
             self.facts.method,
         );
@@ -272,7 +272,7 @@ impl Answer<'_> {
         buffer: &mut Buffer,
         body: &mut BodyDecoder,
     ) -> Result<(), Box<Failure>> {
-        let timeouts = &self.proxy.settings.timeouts;
+        let timeouts = self.way.timeouts();
         let pump = Pump {
             core: &self.proxy.core,
             from: &self.connection.stream,
@@ -314,7 +314,7 @@ impl Answer<'_> {
         if unsent.is_empty() {
             return Ok(());
         }
-        let bound = self.proxy.settings.timeouts.body_idle;
+        let bound = self.way.timeouts().body_idle;
         self.timer.set(bound);
         let written = self.client.write_all(&mut [IoSlice::new(unsent)], self.timer).await;
         written.map_err(|error| {
@@ -331,7 +331,7 @@ impl Answer<'_> {
     }
 
     fn check_interims(&self, interims: usize) -> Result<(), Box<Failure>> {
-        let most = self.proxy.settings.limits.interim_responses;
+        let most = self.way.limits().interim_responses;
         if interims <= most {
             return Ok(());
         }
@@ -339,11 +339,11 @@ impl Answer<'_> {
     }
 
     fn address(&self) -> std::net::SocketAddr {
-        self.proxy.upstream.address(self.connection.endpoint)
+        self.way.upstream().address(self.connection.endpoint)
     }
 
     fn late(&self) -> Box<Failure> {
-        let bound = self.proxy.settings.timeouts.first_byte;
+        let bound = self.way.timeouts().first_byte;
         self.failure(ProxyError::AnswerTimeout(self.address(), bound))
     }
 

@@ -9,9 +9,11 @@ use baton_http1::{HeadProgress, LocalResponse, MethodKind, RequestFacts, Version
 use baton_runtime::{Accepted, Buffer, Stream, Timer};
 
 use crate::answer::make_room;
+use crate::config::{Limits, Timeouts};
 use crate::error::{ProxyError, is_timeout};
 use crate::exchange::{self, Attempt, Begun, Failure, Outcome, Seen};
-use crate::proxy::Proxy;
+use crate::plan::ListenerRule;
+use crate::proxy::{Current, Proxy, Way};
 use crate::tunnel;
 
 /// The methods a client may use, for a 405 and for OPTIONS that ask the proxy itself.
@@ -30,23 +32,44 @@ pub(crate) struct Client {
     pub(crate) buffer: Buffer,
     pub(crate) progress: HeadProgress,
     requests: usize,
+    /// The number of the listener it came from.
+    pub(crate) listener: usize,
+    /// The generation in force when its last request began.
+    pub(crate) current: Rc<Current>,
+    /// The way of the request under way, once that is known.
+    pub(crate) way: Option<Way>,
 }
 
 impl Client {
+    /// The timeouts of the request's route, or while that is unknown of the listener.
+    fn timeouts(&self) -> &Timeouts {
+        self.way.as_ref().map_or_else(|| &self.rule().config.timeouts, Way::timeouts)
+    }
+
+    /// The limits of the request's route, or while that is unknown of the listener.
+    fn limits(&self) -> &Limits {
+        self.way.as_ref().map_or_else(|| &self.rule().config.limits, Way::limits)
+    }
+
+    /// What is made of the listener it came from.
+    pub(crate) fn rule(&self) -> &ListenerRule {
+        self.current.plan.listener(self.listener)
+    }
+
     /// Whether the connection ends after the request under way.
     pub(crate) fn is_last_request(&self, proxy: &Proxy) -> bool {
-        proxy.core.is_draining() || self.requests >= proxy.settings.limits.requests_per_connection
+        let most = self.rule().config.limits.requests_per_connection;
+        proxy.core.is_draining() || self.requests >= most
     }
 }
 
 /// Serves a client until it or the proxy ends the connection.
 pub(crate) async fn serve(proxy: Rc<Proxy>, connection: Accepted) {
-    let Accepted { stream, peer, .. } = connection;
-    let admission = proxy.settings.clients.as_ref().map(|clients| clients.admit(peer.ip()));
-    if let Some(None) = admission {
+    let Accepted { stream, peer, listener } = connection;
+    let Some(_admission) = proxy.shared.clients.admit(peer.ip()) else {
         proxy.counters().clients_over_ip_limit.add(1);
         return;
-    }
+    };
     let mut client = Client {
         stream,
         peer,
@@ -56,6 +79,9 @@ pub(crate) async fn serve(proxy: Rc<Proxy>, connection: Accepted) {
         buffer: Buffer::none(),
         progress: HeadProgress::default(),
         requests: 0,
+        listener,
+        current: proxy.current(),
+        way: None,
     };
     while wait_for_request(&proxy, &client).await {
         // Boxed, so that a connection that waits is small, and the memory of a burst is that of
@@ -68,7 +94,8 @@ pub(crate) async fn serve(proxy: Rc<Proxy>, connection: Accepted) {
 
 /// Waits, without a buffer, until the client sends something; `false` if it does not.
 async fn wait_for_request(proxy: &Proxy, client: &Client) -> bool {
-    client.timer.set_idle(proxy.settings.timeouts.keep_alive);
+    let keep_alive = proxy.current().plan.listener(client.listener).config.timeouts.keep_alive;
+    client.timer.set_idle(keep_alive);
     match client.stream.readable(&client.timer).await {
         Ok(()) => true,
         // A request that crossed our decision to close is still served.
@@ -81,7 +108,8 @@ async fn wait_for_request(proxy: &Proxy, client: &Client) -> bool {
 /// What only some requests need is boxed in turn, here and further down: the future of a burst is
 /// moved into its box once per burst, whole.
 async fn burst(proxy: &Proxy, client: &mut Client) -> Outcome {
-    let size = Proxy::head_buffer(proxy.settings.request_head.head_bytes_max);
+    client.current = proxy.current();
+    let size = Proxy::head_buffer(client.rule().request_head.head_bytes_max);
     client.buffer = proxy.core.buffer(size);
     // A first read: the client has something to say, or has left.
     match client.stream.try_read(client.buffer.spare()) {
@@ -92,12 +120,14 @@ async fn burst(proxy: &Proxy, client: &mut Client) -> Outcome {
     }
     while !client.buffer.is_empty() {
         client.requests += 1;
+        client.current = proxy.current();
+        client.way = None;
         let outcome = match one(proxy, client).await {
             Ok(outcome) => outcome,
             Err(failure) => Box::pin(fail(proxy, client, failure)).await,
         };
         if outcome != Outcome::KeepAlive {
-            Box::pin(close(proxy, client, outcome)).await;
+            Box::pin(close(client, outcome)).await;
             return outcome;
         }
     }
@@ -117,7 +147,8 @@ async fn one(proxy: &Proxy, client: &mut Client) -> Result<Outcome, Box<Failure>
     let answered = exchange::conclude(proxy, client, &mut attempt).await?;
     if let Some(rest) = answered.tunnel {
         proxy.counters().tunnels.add(1);
-        Box::pin(tunnel::run(proxy, client, attempt.upstream(), rest)).await;
+        let idle = attempt.way.timeouts().tunnel_idle;
+        Box::pin(tunnel::run(proxy, client, attempt.upstream(), rest, idle)).await;
         return Ok(Outcome::Close);
     }
     Ok(exchange::finish(proxy, attempt, &answered))
@@ -145,16 +176,16 @@ async fn begin_slowly(
             own_answer(proxy, client, facts, bytes).await.map(Slow::Answered)
         }
         Begun::Sent(attempt) => Ok(Slow::Sent(attempt)),
-        Begun::Connect(facts, endpoint) => {
-            exchange::connect(proxy, client, facts, endpoint).await.map(Slow::Sent)
+        Begun::Connect(way, facts, endpoint) => {
+            exchange::connect(proxy, client, way, facts, endpoint).await.map(Slow::Sent)
         }
     }
 }
 
 /// Reads until the head is complete. Its bound runs from its first byte.
 async fn read_head(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Failure>> {
-    let bound = proxy.settings.timeouts.head;
-    let limit = proxy.settings.request_head.head_bytes_max;
+    let bound = client.rule().config.timeouts.head;
+    let limit = client.rule().request_head.head_bytes_max;
     client.timer.set(bound);
     loop {
         make_room(proxy, &mut client.buffer, limit);
@@ -265,7 +296,7 @@ async fn answer_locally(
     }
     .encode(&mut out);
     proxy.counters().answered(status);
-    client.timer.set(proxy.settings.timeouts.body_idle);
+    client.timer.set(client.timeouts().body_idle);
     let mut parts = [io::IoSlice::new(&out)];
     let written = client.stream.write_all(&mut parts, &client.timer).await;
     written.map_err(|error| Failure::early(ProxyError::ClientGone(error), facts))?;
@@ -275,7 +306,7 @@ async fn answer_locally(
 /// Ends the connection so that the client can read the last answer: what it still sends is read
 /// away for a while, since closing on unread bytes would reset the connection under the answer
 /// (RFC 9112 §9.6).
-async fn close(proxy: &Proxy, client: &mut Client, outcome: Outcome) {
+async fn close(client: &mut Client, outcome: Outcome) {
     if outcome == Outcome::Abandon {
         return;
     }
@@ -293,8 +324,8 @@ async fn close(proxy: &Proxy, client: &mut Client, outcome: Outcome) {
     if client.stream.shutdown_write().is_err() {
         return;
     }
-    client.timer.set(proxy.settings.timeouts.linger);
-    while read <= proxy.settings.limits.drain_bytes {
+    client.timer.set(client.timeouts().linger);
+    while read <= client.limits().drain_bytes {
         match client.stream.read(client.buffer.spare(), &client.timer).await {
             Ok(0) | Err(_) => return,
             Ok(count) => read += count,

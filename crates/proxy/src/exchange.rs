@@ -15,7 +15,7 @@ use crate::answer::{Answer, Answered};
 use crate::downstream::Client;
 use crate::error::ProxyError;
 use crate::limits::ATTEMPTS_MAX;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Way};
 use crate::relay::{Trailers, append_body, write_now};
 use crate::upload::{Sending, Upload, both};
 use crate::upstream::Connection;
@@ -77,11 +77,12 @@ pub(crate) enum Begun {
     /// The request is on its way.
     Sent(Attempt),
     /// No idle connection to the endpoint whose turn it is was there.
-    Connect(RequestFacts, usize),
+    Connect(Way, RequestFacts, usize),
 }
 
 /// A request sent to an endpoint.
 pub(crate) struct Attempt {
+    pub(crate) way: Way,
     connection: Connection,
     facts: RequestFacts,
     /// The request body, decoded as far as it was there with the head.
@@ -106,7 +107,8 @@ impl Attempt {
 /// Looks at the client's buffer and sends the request if its head is complete and an idle
 /// connection is there. Does not wait.
 pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Failure>> {
-    let limits = &proxy.settings.request_head;
+    let current = client.current.clone();
+    let limits = &current.plan.listener(client.listener).request_head;
     let input = client.buffer.filled();
     if !client.progress.should_parse(input, limits) {
         return Ok(Begun::Incomplete);
@@ -119,7 +121,9 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
     client.progress.reset();
     proxy.counters().requests.add(1);
     let facts = head.facts;
-    if let (Framing::Length(bytes), Some(most)) = (facts.framing, proxy.settings.limits.body_bytes)
+    let way = Way::new(client.current.clone(), 0);
+    client.way = Some(way.clone());
+    if let (Framing::Length(bytes), Some(most)) = (facts.framing, way.limits().body_bytes)
         && bytes > most
     {
         return Err(Failure::early(ProxyError::RequestBodyBytes(most), Some(facts)));
@@ -127,19 +131,20 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
     if facts.max_forwards == Some(0) {
         return Ok(Begun::Own(facts, head.bytes));
     }
-    let endpoint = proxy.upstream.pick();
-    while let Some(connection) = proxy.upstream.lease(&proxy.core, endpoint) {
-        match transmit(proxy, client, &head, connection) {
+    let mut way = way;
+    let endpoint = way.upstream().pick();
+    while let Some(connection) = way.upstream().lease(&proxy.core, endpoint) {
+        match transmit(proxy, client, &head, way, connection) {
             Ok(attempt) => {
                 proxy.counters().upstream_reuses.add(1);
                 return Ok(Begun::Sent(attempt));
             }
             Err(TransmitError::Refused(failure)) => return Err(failure),
             // It ended while it was idle and took no byte: as if it had not been there.
-            Err(TransmitError::Broken(_)) => {}
+            Err(TransmitError::Broken(back, _)) => way = back,
         }
     }
-    Ok(Begun::Connect(facts, endpoint))
+    Ok(Begun::Connect(way, facts, endpoint))
 }
 
 /// Connects, to `endpoint` or if that fails to the next one, and sends the request that the client's
@@ -147,22 +152,24 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
 pub(crate) async fn connect(
     proxy: &Proxy,
     client: &mut Client,
+    mut way: Way,
     facts: RequestFacts,
     mut endpoint: usize,
 ) -> Result<Attempt, Box<Failure>> {
-    let bound = proxy.settings.timeouts.connect;
+    let bound = way.timeouts().connect;
     let mut tries = 0;
     loop {
         tries += 1;
         let timer = &client.answer_timer;
-        let error = match proxy.upstream.connect(&proxy.core, endpoint, timer, bound).await {
+        let error = match way.upstream().connect(&proxy.core, endpoint, timer, bound).await {
             Ok(connection) => {
                 proxy.counters().upstream_connects.add(1);
-                match transmit_again(proxy, client, connection) {
+                match transmit_again(proxy, client, way, connection) {
                     Ok(attempt) => return Ok(attempt),
                     Err(TransmitError::Refused(failure)) => return Err(failure),
-                    Err(TransmitError::Broken(error)) => {
-                        ProxyError::NoAnswer(proxy.upstream.address(endpoint), error)
+                    Err(TransmitError::Broken(back, error)) => {
+                        way = back;
+                        ProxyError::NoAnswer(way.upstream().address(endpoint), error)
                     }
                 }
             }
@@ -171,29 +178,24 @@ pub(crate) async fn connect(
         // Waiting once more for the one endpoint there is would only double the bound.
         let hopeless = match error {
             ProxyError::OutOfResources(_) => true,
-            ProxyError::ConnectTimeout(..) => proxy.upstream.is_single(),
+            ProxyError::ConnectTimeout(..) => way.upstream().is_single(),
             _ => false,
         };
         if tries == ATTEMPTS_MAX || hopeless {
-            return Err(undelivered(proxy, client, facts, error));
+            return Err(undelivered(client, facts, error));
         }
         error.counter(proxy.counters()).add(1);
         proxy.counters().upstream_retries.add(1);
-        endpoint = proxy.upstream.pick();
+        endpoint = way.upstream().pick();
     }
 }
 
 /// No endpoint took the request. One without a body is done with: its client may send the next, so
 /// that an outage does not make every client connect anew.
-fn undelivered(
-    proxy: &Proxy,
-    client: &mut Client,
-    facts: RequestFacts,
-    error: ProxyError,
-) -> Box<Failure> {
+fn undelivered(client: &mut Client, facts: RequestFacts, error: ProxyError) -> Box<Failure> {
     let mut failure = Failure::early(error, Some(facts));
     if facts.framing == Framing::None {
-        let bytes = parse_again(proxy, client, &mut FieldSlots::new()).bytes;
+        let bytes = parse_again(client, &mut FieldSlots::new()).bytes;
         client.buffer.consume(bytes);
         failure.request_complete = true;
     }
@@ -204,27 +206,24 @@ enum TransmitError {
     /// The request must not be sent.
     Refused(Box<Failure>),
     /// The connection took no byte.
-    Broken(io::Error),
+    Broken(Way, io::Error),
 }
 
 /// As [`transmit`], for a head that was parsed before an await.
 fn transmit_again(
     proxy: &Proxy,
     client: &Client,
+    way: Way,
     connection: Connection,
 ) -> Result<Attempt, TransmitError> {
     let mut slots = FieldSlots::new();
-    let head = parse_again(proxy, client, &mut slots);
-    transmit(proxy, client, &head, connection)
+    let head = parse_again(client, &mut slots);
+    transmit(proxy, client, &head, way, connection)
 }
 
 /// The head that the client's buffer begins with, which was accepted before.
-fn parse_again<'h, 'b>(
-    proxy: &Proxy,
-    client: &'b Client,
-    slots: &'h mut FieldSlots<'b>,
-) -> RequestHead<'h, 'b> {
-    RequestHead::parse(client.buffer.filled(), &proxy.settings.request_head, slots)
+fn parse_again<'h, 'b>(client: &'b Client, slots: &'h mut FieldSlots<'b>) -> RequestHead<'h, 'b> {
+    RequestHead::parse(client.buffer.filled(), &client.rule().request_head, slots)
         .ok()
         .flatten()
         .expect("the same bytes were parsed before")
@@ -235,6 +234,7 @@ fn transmit(
     proxy: &Proxy,
     client: &Client,
     head: &RequestHead<'_, '_>,
+    way: Way,
     connection: Connection,
 ) -> Result<Attempt, TransmitError> {
     let facts = head.facts;
@@ -244,7 +244,7 @@ fn transmit(
     let context = RequestContext {
         peer: client.peer_text.as_bytes(),
         proto: "http",
-        fallback_host: proxy.upstream.host(connection.endpoint),
+        fallback_host: way.upstream().host(connection.endpoint),
         via: VIA,
     };
     encode_request(head, &context, &mut scratch);
@@ -252,15 +252,18 @@ fn transmit(
     let input = &client.buffer.filled()[head.bytes..];
     let taken = append_body(input, &mut body, facts.framing, Trailers::Forward, &mut scratch);
     let taken = taken.map_err(|error| refused(ProxyError::RequestBody(error)))?;
-    let most = proxy.settings.limits.body_bytes.unwrap_or(u64::MAX);
+    let most = way.limits().body_bytes.unwrap_or(u64::MAX);
     let allowance = most
         .checked_sub(taken.body_bytes as u64)
         .ok_or_else(|| refused(ProxyError::RequestBodyBytes(most)))?;
-    let unsent = write_now(&scratch, &connection.stream).map_err(TransmitError::Broken)?;
+    let unsent = match write_now(&scratch, &connection.stream) {
+        Ok(unsent) => unsent,
+        Err(error) => return Err(TransmitError::Broken(way, error)),
+    };
     proxy.counters().request_body_bytes.add(taken.body_bytes as u64);
     let taken = head.bytes + taken.input_bytes;
     let upload = Upload::default();
-    Ok(Attempt { connection, facts, body, taken, allowance, unsent, upload })
+    Ok(Attempt { way, connection, facts, body, taken, allowance, unsent, upload })
 }
 
 /// Waits for the answer and brings it to the client; tries once more where that is safe.
@@ -280,8 +283,9 @@ pub(crate) async fn conclude(
         }
         attempts += 1;
         proxy.counters().upstream_retries.add(1);
-        let endpoint = proxy.upstream.pick();
-        *attempt = Box::pin(connect(proxy, client, attempt.facts, endpoint)).await?;
+        let way = attempt.way.clone();
+        let endpoint = way.upstream().pick();
+        *attempt = Box::pin(connect(proxy, client, way, attempt.facts, endpoint)).await?;
     }
 }
 
@@ -296,6 +300,7 @@ async fn settle(
     attempt.upload.replayable.set(complete);
     let answer = Answer {
         proxy,
+        way: &attempt.way,
         client: &client.stream,
         timer: &client.answer_timer,
         connection: &attempt.connection,
@@ -313,6 +318,7 @@ async fn settle(
     client.buffer.consume(attempt.taken);
     let sending = Sending {
         proxy,
+        way: &attempt.way,
         client: &client.stream,
         timer: &client.timer,
         unsent: std::mem::take(&mut attempt.unsent),
@@ -327,7 +333,7 @@ async fn settle(
 pub(crate) fn finish(proxy: &Proxy, attempt: Attempt, answered: &Answered) -> Outcome {
     let complete = attempt.upload.complete.get();
     if answered.upstream_reusable && complete {
-        proxy.upstream.give_back(&proxy.core, attempt.connection);
+        attempt.way.upstream().give_back(&proxy.core, attempt.connection);
     }
     match (complete, answered.keep_client) {
         (true, true) => Outcome::KeepAlive,

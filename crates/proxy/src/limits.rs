@@ -28,3 +28,10 @@ pub(crate) const DESCRIPTORS_RESERVED: u64 = 64;
 
 /// Sockets one client connection may need: its own and one to an endpoint.
 pub(crate) const DESCRIPTORS_PER_CONNECTION: u64 = 2;
+
+/// How long a reload waits for each core to take the next configuration. Over it: the reload says
+/// so; the core takes it when it comes to.
+pub(crate) const ADOPT_BOUND: Duration = Duration::from_secs(10);
+
+/// How long a reload waits before it tries a full mailbox again.
+pub(crate) const FULL_MAILBOX_PAUSE: Duration = Duration::from_millis(1);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use baton_http1::HeadLimits;
 use baton_runtime::Counter;
 
-use crate::config::Config;
+use crate::config::{self, Action, Config, Limits};
 use crate::histogram::Histogram;
 use crate::upstream::UpstreamState;
 
@@ -18,7 +19,33 @@ pub(crate) struct Plan {
     pub(crate) upstreams: Vec<Arc<UpstreamState>>,
     /// In the order of `config.routes`.
     pub(crate) routes: Vec<Arc<RouteState>>,
+    /// What is made of each route, in the same order.
+    rules: Vec<Rule>,
+    /// By the number that the runtime gave each listener.
+    listeners: Vec<Option<ListenerRule>>,
 }
+
+/// What is made of a route.
+pub(crate) struct Rule {
+    /// The upstream it sends to, by its place in `Plan::upstreams`.
+    pub(crate) upstream: Option<usize>,
+    pub(crate) answer_head: HeadLimits,
+}
+
+/// What is made of a listener.
+#[derive(Clone)]
+pub(crate) struct ListenerRule {
+    pub(crate) config: config::Listener,
+    /// Its place in `config.listeners`; none once it is given up.
+    pub(crate) index: Option<usize>,
+    pub(crate) request_head: HeadLimits,
+    /// The generation that has it no more.
+    given_up_in: Option<u64>,
+}
+
+/// Generations after which a listener that is given up is forgotten. Its last connections come in
+/// within a second; after that, one that is still open goes on as of another listener.
+const GENERATIONS_REMEMBERED: u64 = 64;
 
 /// What all cores know of a route; kept over reloads by its name.
 pub(crate) struct RouteState {
@@ -69,21 +96,93 @@ impl RouteState {
 
 impl Plan {
     /// Compiles `config` for `cores` cores. What `before` knows of upstreams that are configured as
-    /// before, and of routes, is kept.
-    pub(crate) fn new(config: Config, cores: usize, before: Option<&Plan>) -> Plan {
+    /// before, and of routes, is kept. `numbers`: for each listener of the configuration, the numbers
+    /// that the runtime gave its addresses.
+    pub(crate) fn new(
+        config: Config,
+        cores: usize,
+        numbers: &[Vec<usize>],
+        before: Option<&Plan>,
+    ) -> Plan {
+        assert_eq!(numbers.len(), config.listeners.len());
+        let generation = before.map_or(1, |plan| plan.generation + 1);
         let upstreams = config.upstreams.iter().map(|upstream| {
             let known = before
                 .and_then(|plan| plan.upstreams.iter().find(|known| known.config() == upstream));
             known.cloned().unwrap_or_else(|| Arc::new(UpstreamState::new(upstream.clone(), cores)))
         });
-        let upstreams = upstreams.collect();
         let routes = config.routes.iter().map(|route| {
             let known =
                 before.and_then(|plan| plan.routes.iter().find(|known| known.name == route.name));
             known.cloned().unwrap_or_else(|| Arc::new(RouteState::new(route.name.clone(), cores)))
         });
-        let routes = routes.collect();
-        let generation = before.map_or(1, |plan| plan.generation + 1);
-        Plan { generation, config, upstreams, routes }
+        let rules = config.routes.iter().map(|route| Rule {
+            upstream: match &route.action {
+                Action::Proxy(name) => {
+                    let place = config.upstreams.iter().position(|known| known.name == *name);
+                    Some(place.expect("a configuration names only upstreams it has"))
+                }
+                Action::Redirect { .. } | Action::Respond { .. } => None,
+            },
+            answer_head: head_limits(&route.limits, route.limits.upstream_head_bytes),
+        });
+        Plan {
+            generation,
+            upstreams: upstreams.collect(),
+            routes: routes.collect(),
+            rules: rules.collect(),
+            listeners: listener_rules(&config, numbers, generation, before),
+            config,
+        }
     }
+
+    /// What is made of route `route`.
+    pub(crate) fn rule(&self, route: usize) -> &Rule {
+        &self.rules[route]
+    }
+
+    /// What is made of the listener that the runtime gave this number.
+    pub(crate) fn listener(&self, number: usize) -> &ListenerRule {
+        let known = self.listeners.get(number).and_then(Option::as_ref);
+        let any = || self.listeners.iter().flatten().find(|rule| rule.index.is_some());
+        known.or_else(any).expect("a configuration has a listener")
+    }
+}
+
+fn listener_rules(
+    config: &Config,
+    numbers: &[Vec<usize>],
+    generation: u64,
+    before: Option<&Plan>,
+) -> Vec<Option<ListenerRule>> {
+    let mut rules: Vec<Option<ListenerRule>> = Vec::new();
+    for rule in before.map_or(&[][..], |plan| &plan.listeners) {
+        let mut rule = rule.clone();
+        if let Some(rule) = &mut rule {
+            rule.index = None;
+            rule.given_up_in.get_or_insert(generation);
+        }
+        let remembered = |rule: &ListenerRule| {
+            rule.given_up_in.is_none_or(|since| generation - since < GENERATIONS_REMEMBERED)
+        };
+        rules.push(rule.filter(remembered));
+    }
+    for (index, (listener, numbers)) in config.listeners.iter().zip(numbers).enumerate() {
+        for &number in numbers {
+            if rules.len() <= number {
+                rules.resize(number + 1, None);
+            }
+            rules[number] = Some(ListenerRule {
+                config: listener.clone(),
+                index: Some(index),
+                request_head: head_limits(&listener.limits, listener.limits.head_bytes),
+                given_up_in: None,
+            });
+        }
+    }
+    rules
+}
+
+fn head_limits(limits: &Limits, head_bytes_max: usize) -> HeadLimits {
+    HeadLimits { head_bytes_max, fields_max: limits.fields, target_bytes_max: limits.target_bytes }
 }

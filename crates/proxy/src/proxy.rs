@@ -4,41 +4,100 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::SystemTime;
 
 use baton_http1::HeadLimits;
 use baton_runtime::{Accepted, BufferSize, Core, HEAD_BUFFER_BYTES, Service};
 
 use crate::clients::Clients;
-use crate::config::{Limits, PoolConfig, Timeouts};
+use crate::config::{self, Limits, Timeouts};
 use crate::counters::Counters;
 use crate::downstream;
 use crate::error::ProxyError;
 use crate::limits::{FAULT_LINES_PER_SECOND, POOL_SWEEP};
+use crate::plan::Plan;
 use crate::upstream::Upstream;
 
-/// What all cores share. Immutable, but for counters that each belong to one core.
-pub(crate) struct Settings {
-    pub(crate) endpoints: Vec<SocketAddr>,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) limits: Limits,
-    pub(crate) pool: PoolConfig,
-    pub(crate) request_head: HeadLimits,
-    pub(crate) answer_head: HeadLimits,
-    pub(crate) clients: Option<Arc<Clients>>,
+/// What all cores share, over all generations. Counters each belong to one core.
+pub(crate) struct Shared {
+    pub(crate) clients: Arc<Clients>,
     /// One per core.
-    pub(crate) counters: Vec<Counters>,
+    pub(crate) counters: Arc<[Counters]>,
 }
 
 /// The state of one core.
 pub(crate) struct Proxy {
     pub(crate) core: Core,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) upstream: Upstream,
+    pub(crate) shared: Arc<Shared>,
+    current: RefCell<Rc<Current>>,
     /// Heads are encoded here. Borrowed only between two awaits.
     pub(crate) scratch: RefCell<Vec<u8>>,
     date: Cell<Date>,
     fault_lines: Cell<FaultLines>,
+}
+
+/// The generation that this core works by, with what the core itself holds for it.
+pub(crate) struct Current {
+    pub(crate) plan: Arc<Plan>,
+    /// In the order of `plan.upstreams`.
+    upstreams: Vec<Rc<Upstream>>,
+}
+
+/// What other threads tell a core.
+pub(crate) enum Notice {
+    /// The next generation. The sender learns when it is in force here.
+    Adopt(Arc<Plan>, SyncSender<()>),
+}
+
+/// The way a request takes. Cheap to clone. It keeps its generation until its end.
+#[derive(Clone)]
+pub(crate) struct Way {
+    current: Rc<Current>,
+    route: usize,
+}
+
+impl Way {
+    pub(crate) fn new(current: Rc<Current>, route: usize) -> Way {
+        Way { current, route }
+    }
+
+    pub(crate) fn route(&self) -> &config::Route {
+        &self.current.plan.config.routes[self.route]
+    }
+
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.route().timeouts
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.route().limits
+    }
+
+    pub(crate) fn answer_head(&self) -> &HeadLimits {
+        &self.current.plan.rule(self.route).answer_head
+    }
+
+    /// Where it leads. Only for a route that leads to an upstream.
+    pub(crate) fn upstream(&self) -> &Upstream {
+        let upstream = self.current.plan.rule(self.route).upstream;
+        &self.current.upstreams[upstream.expect("asked of routes to an upstream alone")]
+    }
+}
+
+impl Current {
+    fn new(core: &Core, plan: Arc<Plan>, before: Option<&Current>) -> Current {
+        let upstreams = plan.upstreams.iter().map(|state| {
+            let known = before.and_then(|current| {
+                let place =
+                    current.plan.upstreams.iter().position(|known| Arc::ptr_eq(known, state));
+                place.map(|place| current.upstreams[place].clone())
+            });
+            known.unwrap_or_else(|| Rc::new(Upstream::new(core, state.clone())))
+        });
+        let upstreams = upstreams.collect();
+        Current { plan, upstreams }
+    }
 }
 
 /// The Date field's value at a tick of the core's clock.
@@ -60,22 +119,32 @@ struct FaultLines {
 }
 
 impl Proxy {
-    pub(crate) fn new(core: Core, settings: Arc<Settings>) -> Proxy {
-        let share = settings.pool.idle.div_ceil(core.cores());
-        let bound = settings.pool.idle_timeout;
-        let upstream = Upstream::new(&core, &settings.endpoints, share, bound);
+    pub(crate) fn new(core: Core, shared: Arc<Shared>, plan: Arc<Plan>) -> Proxy {
+        let current = Current::new(&core, plan, None);
         Proxy {
             date: Cell::new(Date::at(core.tick())),
+            current: RefCell::new(Rc::new(current)),
             core,
-            settings,
-            upstream,
+            shared,
             scratch: RefCell::default(),
             fault_lines: Cell::default(),
         }
     }
 
     pub(crate) fn counters(&self) -> &Counters {
-        &self.settings.counters[self.core.index()]
+        &self.shared.counters[self.core.index()]
+    }
+
+    /// The generation in force on this core.
+    pub(crate) fn current(&self) -> Rc<Current> {
+        self.current.borrow().clone()
+    }
+
+    /// Puts the next generation in force. What is under way keeps the one it began with.
+    fn adopt(&self, plan: Arc<Plan>) {
+        let next = Current::new(&self.core, plan, Some(&self.current()));
+        // What the last one alone held is dropped outside of the borrow.
+        let _last = self.current.replace(Rc::new(next));
     }
 
     /// The size of buffer a head of at most `limit` bytes fits into.
@@ -132,9 +201,13 @@ impl Proxy {
         while !self.core.is_draining() {
             timer.set_idle(POOL_SWEEP);
             timer.expired().await;
-            self.upstream.sweep(&self.core);
+            for upstream in &self.current().upstreams {
+                upstream.sweep(&self.core);
+            }
         }
-        self.upstream.clear();
+        for upstream in &self.current().upstreams {
+            upstream.clear();
+        }
     }
 }
 
@@ -150,18 +223,24 @@ impl Date {
 pub(crate) struct Front(Rc<Proxy>);
 
 impl Front {
-    pub(crate) fn start(core: Core, settings: Arc<Settings>) -> Front {
-        let proxy = Rc::new(Proxy::new(core, settings));
+    pub(crate) fn start(core: Core, shared: Arc<Shared>, plan: Arc<Plan>) -> Front {
+        let proxy = Rc::new(Proxy::new(core, shared, plan));
         proxy.core.spawn(proxy.clone().tend_pool());
         Front(proxy)
     }
 }
 
 impl Service for Front {
-    type Notice = std::convert::Infallible;
+    type Notice = Notice;
 
-    fn notice(self: Rc<Self>, notice: Self::Notice) {
-        match notice {}
+    fn notice(self: Rc<Self>, notice: Notice) {
+        match notice {
+            Notice::Adopt(plan, done) => {
+                self.0.adopt(plan);
+                // Whoever waited may have given up.
+                let _heard = done.send(());
+            }
+        }
     }
 
     fn serve(self: Rc<Self>, connection: Accepted) -> impl Future<Output = ()> + 'static {

@@ -1,50 +1,60 @@
 //! The proxy as a process part: configuration in, running cores out, and their end.
 
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::{fmt, io};
 
-use baton_http1::HeadLimits;
 use baton_platform as platform;
-use baton_runtime::{AcceptMode, DriverChoice, Runtime, RuntimeOptions, StartError};
+use baton_runtime::{AcceptMode, DriverChoice, NewListener, Runtime, RuntimeOptions, StartError};
 
 use crate::clients::Clients;
-use crate::config::{self, Config, UpstreamAddr};
+use crate::config::{self, Config};
 use crate::counters::Counters;
-use crate::limits::{DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED};
-use crate::proxy::{Front, Settings};
+use crate::limits::{
+    ADOPT_BOUND, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED, FULL_MAILBOX_PAUSE,
+};
+use crate::live::Live;
+use crate::plan::Plan;
+use crate::proxy::{Front, Notice, Shared};
 
 /// A running proxy.
 pub struct Server {
     runtime: Runtime,
-    settings: Arc<Settings>,
+    shared: Arc<Shared>,
+    live: Arc<Live>,
+    listening: Mutex<Vec<Listening>>,
 }
 
-/// Why a proxy did not start.
+/// An address that is listened on.
+#[derive(Clone)]
+struct Listening {
+    /// As it was asked for: with port 0 for any free one.
+    asked: SocketAddr,
+    /// The number that the runtime gave it.
+    number: usize,
+}
+
+/// Why a proxy did not start, or does not change.
 #[derive(Debug)]
 pub enum ServerError {
-    /// The name of an endpoint has no address.
-    Resolve {
-        /// The name and port.
-        endpoint: String,
-        /// What the resolver said; `None`: no address.
-        error: Option<io::Error>,
-    },
-    /// The cores did not start.
+    /// The cores did not start, or an address cannot be listened on.
     Start(StartError),
+    /// A setting that stays as it was at start: its name.
+    Fixed(&'static str),
+    /// A core does not answer.
+    Stuck,
 }
 
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ServerError::Resolve { endpoint, error: Some(error) } => {
-                write!(f, "cannot resolve upstream {endpoint}: {error}")
-            }
-            ServerError::Resolve { endpoint, error: None } => {
-                write!(f, "upstream {endpoint} has no address")
-            }
             ServerError::Start(error) => error.fmt(f),
+            ServerError::Fixed(setting) => {
+                write!(f, "`{setting}` cannot change while the proxy runs; restart it instead")
+            }
+            ServerError::Stuck => f.write_str("a core did not take the new configuration in time"),
         }
     }
 }
@@ -52,27 +62,108 @@ impl fmt::Display for ServerError {
 impl std::error::Error for ServerError {}
 
 impl Server {
-    /// Resolves the endpoints' names and starts the cores. Blocks: not to be called on a core.
+    /// Starts the cores. Blocks: not to be called on a core.
+    ///
+    /// # Errors
+    /// `ServerError::Start`; nothing is left behind.
     pub fn start(config: &Config) -> Result<Server, ServerError> {
-        let endpoints = config.endpoints().map(resolve).collect::<Result<_, _>>()?;
-        let connections = connections_max(config.limits.connections);
         let cores = config.runtime.cores.unwrap_or_else(|| platform::usable_cpus().count()).max(1);
         let options = RuntimeOptions {
             cores: Some(cores),
             driver: driver_choice(config.runtime.driver),
             accept: accept_mode(config.runtime.accept),
             listen: config.addresses().collect(),
-            connections_max: connections,
+            connections_max: connections_max(config.limits.connections),
             ..RuntimeOptions::default()
         };
-        let settings = Arc::new(settings(config, endpoints, cores));
-        let shared = settings.clone();
-        let make = move |core| Front::start(core, shared.clone());
+        let listening: Vec<Listening> = config
+            .addresses()
+            .enumerate()
+            .map(|(number, asked)| Listening { asked, number })
+            .collect();
+        let numbers = numbers_of(config, &listening);
+        let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, None));
+        let shared = Arc::new(Shared {
+            clients: Arc::new(Clients::new(config.limits.connections_per_ip)),
+            counters: (0..cores).map(|_| Counters::default()).collect(),
+        });
+        let (given, first) = (shared.clone(), plan.clone());
+        let make = move |core| Front::start(core, given.clone(), first.clone());
         let runtime = Runtime::start(&options, make).map_err(ServerError::Start)?;
-        Ok(Server { runtime, settings })
+        let live = Arc::new(Live::new(runtime.observer(), shared.counters.clone(), plan));
+        Ok(Server { runtime, shared, live, listening: Mutex::new(listening) })
     }
 
-    /// The addresses clients reach it at, ports filled in.
+    /// Puts another configuration in force: everything but the cores themselves. Connections,
+    /// listeners and pools whose settings stay are not touched; what is under way ends as it began.
+    /// Blocks until every core has it.
+    ///
+    /// # Errors
+    /// `ServerError::Fixed` and `ServerError::Start`: nothing has changed.
+    pub fn reload(&self, config: &Config) -> Result<(), ServerError> {
+        // One after the other.
+        let mut listening = self.listening.lock().expect("no holder of this lock panics");
+        let before = self.live.plan();
+        refuse_fixed(&before.config, config)?;
+        let Moves { next, new, gone } = self.moves(config, &listening)?;
+        let numbers = numbers_of(config, &next);
+        let cores = self.runtime.cores();
+        let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, Some(&before)));
+        self.adopt(&plan)?;
+        for listener in new {
+            self.runtime.accept_from(listener);
+        }
+        for number in gone {
+            self.runtime.unlisten(number);
+        }
+        self.runtime.set_connections_max(connections_max(config.limits.connections));
+        self.shared.clients.set_most(config.limits.connections_per_ip);
+        *listening = next;
+        tracing::info!(generation = plan.generation, "the configuration is in force");
+        self.live.set_plan(plan);
+        Ok(())
+    }
+
+    /// What becomes of the listeners. Opens those that are new.
+    fn moves(&self, config: &Config, listening: &[Listening]) -> Result<Moves, ServerError> {
+        let mut rest = listening.to_vec();
+        let mut moves = Moves { next: Vec::new(), new: Vec::new(), gone: Vec::new() };
+        for asked in config.addresses() {
+            let known = rest.iter().position(|known| known.asked == asked);
+            if let Some(known) = known {
+                moves.next.push(rest.swap_remove(known));
+                continue;
+            }
+            let listener = self.runtime.open_listener(asked).map_err(ServerError::Start)?;
+            moves.next.push(Listening { asked, number: listener.number() });
+            moves.new.push(listener);
+        }
+        moves.gone = rest.into_iter().map(|known| known.number).collect();
+        Ok(moves)
+    }
+
+    /// Hands the plan to every core and waits until it is in force there.
+    fn adopt(&self, plan: &Arc<Plan>) -> Result<(), ServerError> {
+        let postbox = self.runtime.postbox::<Notice>();
+        let (done, finished) = sync_channel(postbox.cores());
+        for core in 0..postbox.cores() {
+            let mut notice = Notice::Adopt(plan.clone(), done.clone());
+            while let Err(back) = postbox.post(core, notice) {
+                if postbox.has_ended(core) {
+                    return Err(ServerError::Stuck);
+                }
+                notice = back;
+                std::thread::park_timeout(FULL_MAILBOX_PAUSE);
+            }
+        }
+        for _ in 0..postbox.cores() {
+            finished.recv_timeout(ADOPT_BOUND).map_err(|_| ServerError::Stuck)?;
+        }
+        Ok(())
+    }
+
+    /// The addresses clients reach it at, ports filled in, in the order of the configuration it was
+    /// started with.
     pub fn addresses(&self) -> &[SocketAddr] {
         self.runtime.addresses()
     }
@@ -82,9 +173,14 @@ impl Server {
         &self.runtime
     }
 
+    /// What runs, for the control plane.
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
     /// The counters of each core, read while it runs.
     pub fn counters(&self) -> &[Counters] {
-        &self.settings.counters
+        &self.shared.counters
     }
 
     /// Stops accepting, lets exchanges under way end within the drain bound, waits for it, and
@@ -92,21 +188,53 @@ impl Server {
     pub fn stop(self, bound: Duration) -> bool {
         self.runtime.drain();
         let clean = self.runtime.join(bound);
-        self.settings.log_counters();
+        self.shared.log_counters();
         clean
     }
 
     /// Writes every counter that is not 0 to the log, summed over the cores.
     pub fn log_counters(&self) {
         tracing::info!(open = self.runtime.connections(), "connections");
-        self.settings.log_counters();
+        self.shared.log_counters();
     }
 }
 
-impl Settings {
+/// What becomes of the listeners at a reload.
+struct Moves {
+    /// All there will be, in the order of the configuration.
+    next: Vec<Listening>,
+    new: Vec<NewListener>,
+    gone: Vec<usize>,
+}
+
+/// For each listener of the configuration, the numbers of its addresses. `listening`: all of these,
+/// in the same order.
+fn numbers_of(config: &Config, listening: &[Listening]) -> Vec<Vec<usize>> {
+    let mut listening = listening.iter();
+    let numbers = config.listeners.iter().map(|listener| {
+        listening.by_ref().take(listener.addresses.len()).map(|known| known.number).collect()
+    });
+    numbers.collect()
+}
+
+/// Whether `next` asks for something that is decided once, at start.
+fn refuse_fixed(before: &Config, next: &Config) -> Result<(), ServerError> {
+    let (before, next) = (&before.runtime, &next.runtime);
+    let fixed = [
+        ("runtime.cores", before.cores == next.cores),
+        ("runtime.driver", before.driver == next.driver),
+        ("runtime.accept", before.accept == next.accept),
+    ];
+    match fixed.into_iter().find(|(_, same)| !same) {
+        Some((setting, _)) => Err(ServerError::Fixed(setting)),
+        None => Ok(()),
+    }
+}
+
+impl Shared {
     fn log_counters(&self) {
         let mut sums: Vec<(&'static str, u64)> = Vec::new();
-        for counters in &self.counters {
+        for counters in self.counters.iter() {
             for (index, (name, value)) in counters.read().into_iter().enumerate() {
                 match sums.get_mut(index) {
                     Some((_, sum)) => *sum += value,
@@ -120,25 +248,6 @@ impl Settings {
             .map(|(name, sum)| format!("{name}={sum}"))
             .collect();
         tracing::info!("counters: {}", text.join(" "));
-    }
-}
-
-fn settings(config: &Config, endpoints: Vec<SocketAddr>, cores: usize) -> Settings {
-    let limits = &config.limits;
-    let head = |head_bytes_max| HeadLimits {
-        head_bytes_max,
-        fields_max: limits.fields,
-        target_bytes_max: limits.target_bytes,
-    };
-    Settings {
-        endpoints,
-        request_head: head(limits.head_bytes),
-        answer_head: head(limits.upstream_head_bytes),
-        clients: limits.connections_per_ip.map(|most| Arc::new(Clients::new(most))),
-        counters: (0..cores).map(|_| Counters::default()).collect(),
-        timeouts: config.timeouts.clone(),
-        limits: limits.clone(),
-        pool: config.pool.clone(),
     }
 }
 
@@ -162,17 +271,6 @@ fn connections_max(asked: usize) -> usize {
         );
     }
     asked.min(room)
-}
-
-#[expect(clippy::disallowed_methods, reason = "runs before any core does")]
-fn resolve(endpoint: &UpstreamAddr) -> Result<SocketAddr, ServerError> {
-    let (host, port) = match endpoint {
-        UpstreamAddr::Ip(address) => return Ok(*address),
-        UpstreamAddr::Name { host, port } => (host.as_str(), *port),
-    };
-    let failed = |error| ServerError::Resolve { endpoint: endpoint.to_string(), error };
-    let mut addresses = (host, port).to_socket_addrs().map_err(|error| failed(Some(error)))?;
-    addresses.next().ok_or_else(|| failed(None))
 }
 
 /// The runtime's word for the configured driver.

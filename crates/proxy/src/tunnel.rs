@@ -14,12 +14,18 @@ use crate::proxy::Proxy;
 
 /// Moves bytes both ways until both sides have ended, one breaks, or neither sends for the bound.
 /// `rest`: what the endpoint sent behind its 101; the client's buffer holds what it sent early.
-pub(crate) async fn run(proxy: &Proxy, client: &mut Client, upstream: &Stream, rest: Buffer) {
+pub(crate) async fn run(
+    proxy: &Proxy,
+    client: &mut Client,
+    upstream: &Stream,
+    rest: Buffer,
+    idle: Duration,
+) {
     let early = std::mem::replace(&mut client.buffer, proxy.core.buffer(BufferSize::Head));
-    let (core, idle) = (&proxy.core, proxy.settings.timeouts.tunnel_idle);
+    let core = &proxy.core;
     let (one, other) = (&client.timer, &client.answer_timer);
-    let up = Way { core, from: &client.stream, to: upstream, own: one, opposite: other, idle };
-    let down = Way { core, from: upstream, to: &client.stream, own: other, opposite: one, idle };
+    let up = Half { core, from: &client.stream, to: upstream, own: one, opposite: other, idle };
+    let down = Half { core, from: upstream, to: &client.stream, own: other, opposite: one, idle };
     let (mut up, mut down) = (pin!(up.run(early)), pin!(down.run(rest)));
     let (mut up_ended, mut down_ended) = (false, false);
     poll_fn(|cx| {
@@ -42,7 +48,7 @@ pub(crate) async fn run(proxy: &Proxy, client: &mut Client, upstream: &Stream, r
 }
 
 /// One direction of a tunnel.
-struct Way<'a> {
+struct Half<'a> {
     core: &'a Core,
     from: &'a Stream,
     to: &'a Stream,
@@ -52,7 +58,7 @@ struct Way<'a> {
     idle: Duration,
 }
 
-impl Way<'_> {
+impl Half<'_> {
     /// Ends in order when the source does, and says so to the destination.
     async fn run(self, first: Buffer) -> io::Result<()> {
         self.keep();

@@ -13,7 +13,7 @@ use crate::answer::{Answer, Answered};
 use crate::error::ProxyError;
 use crate::exchange::{Failure, Seen};
 use crate::limits::ANSWER_AFTER_REFUSED_BODY;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Way};
 use crate::relay::{Pump, PumpError, Trailers};
 use crate::upstream::Connection;
 
@@ -43,6 +43,7 @@ impl Default for Upload {
 /// The rest of a request that did not fit into its first write.
 pub(crate) struct Sending<'a> {
     pub(crate) proxy: &'a Proxy,
+    pub(crate) way: &'a Way,
     pub(crate) client: &'a Stream,
     pub(crate) timer: &'a Timer,
     pub(crate) unsent: Vec<u8>,
@@ -58,8 +59,8 @@ impl Sending<'_> {
         buffer: &mut Buffer,
         body: &mut BodyDecoder,
     ) -> Result<(), PumpError> {
-        let timeouts = &self.proxy.settings.timeouts;
-        let limits = &self.proxy.settings.limits;
+        let timeouts = self.way.timeouts();
+        let limits = self.way.limits();
         self.timer.set(timeouts.upstream_idle);
         let mut first = [IoSlice::new(&self.unsent)];
         let written = connection.stream.write_all(&mut first, self.timer).await;
@@ -92,7 +93,7 @@ pub(crate) async fn both(
     answer: Answer<'_>,
     sent: impl Future<Output = Result<(), PumpError>>,
 ) -> Result<Answered, Box<Failure>> {
-    let (upload, timer, facts, proxy) = (answer.upload, answer.timer, *answer.facts, answer.proxy);
+    let (upload, timer, facts, way) = (answer.upload, answer.timer, *answer.facts, answer.way);
     let mut sent = pin!(sent);
     let mut answer = pin!(answer.run());
     let mut sending = true;
@@ -110,7 +111,7 @@ pub(crate) async fn both(
                     }
                 }
                 Err(error) => {
-                    return Poll::Ready(Err(upload_failure(proxy, error, facts, upload)));
+                    return Poll::Ready(Err(upload_failure(way, error, facts, upload)));
                 }
             }
         }
@@ -121,12 +122,11 @@ pub(crate) async fn both(
 
 /// What a client's failure to send its request is called.
 fn upload_failure(
-    proxy: &Proxy,
+    way: &Way,
     error: PumpError,
     facts: RequestFacts,
     upload: &Upload,
 ) -> Box<Failure> {
-    let settings = &proxy.settings;
     let error = match error {
         PumpError::Read(error) | PumpError::Write(error) => ProxyError::ClientGone(error),
         PumpError::Body(BodyError::Truncated) => {
@@ -134,10 +134,10 @@ fn upload_failure(
         }
         PumpError::Body(error) => ProxyError::RequestBody(error),
         PumpError::ReadTimeout | PumpError::WriteTimeout => {
-            ProxyError::RequestBodyTimeout(settings.timeouts.body_idle)
+            ProxyError::RequestBodyTimeout(way.timeouts().body_idle)
         }
         PumpError::TooLong => {
-            ProxyError::RequestBodyBytes(settings.limits.body_bytes.unwrap_or(u64::MAX))
+            ProxyError::RequestBodyBytes(way.limits().body_bytes.unwrap_or(u64::MAX))
         }
     };
     Box::new(Failure { seen: upload.seen.get(), ..*Failure::early(error, Some(facts)) })

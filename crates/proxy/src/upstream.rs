@@ -5,6 +5,7 @@ mod state;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_runtime::{Core, Stream, TICK, Timer};
@@ -37,23 +38,21 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// `pool_idle`: idle connections kept per endpoint by this core.
-    pub(crate) fn new(
-        core: &Core,
-        addresses: &[SocketAddr],
-        pool_idle: usize,
-        idle_bound: Duration,
-    ) -> Upstream {
-        assert!(!addresses.is_empty(), "a configuration has at least one endpoint");
-        let idle_ticks = u64::try_from(idle_bound.as_millis() / TICK.as_millis());
-        let pool = Pool::new(addresses.len(), pool_idle, idle_ticks.unwrap_or(u64::MAX));
-        let endpoints =
-            addresses.iter().map(|&address| Endpoint { address, host: address.to_string() });
+    /// `state`: what all cores know of it.
+    pub(crate) fn new(core: &Core, state: Arc<UpstreamState>) -> Upstream {
+        let config = &state.config().pool;
+        let idle_ticks = u64::try_from(config.idle_timeout.as_millis() / TICK.as_millis());
+        let known = state.endpoints();
+        let endpoints = known.iter().map(|endpoint| Endpoint {
+            address: endpoint.address,
+            host: endpoint.address.to_string(),
+        });
+        let share = config.idle.div_ceil(core.cores());
         Upstream {
+            pool: RefCell::new(Pool::new(known.len(), share, idle_ticks.unwrap_or(u64::MAX))),
             endpoints: endpoints.collect(),
-            pool: RefCell::new(pool),
             // The cores begin at different endpoints, so that a few requests are spread too.
-            turn: Cell::new(core.index() % addresses.len()),
+            turn: Cell::new(core.index() % known.len().max(1)),
         }
     }
 

@@ -219,6 +219,11 @@ impl Runtime {
         }
     }
 
+    /// Sets another bound of connections in the process. Those over it stay open.
+    pub fn set_connections_max(&self, connections_max: usize) {
+        self.shared.set_connections_max(connections_max);
+    }
+
     /// Lets the cores stop accepting and finish what is under way. Returns at once.
     pub fn drain(&self) {
         self.shared.drain();

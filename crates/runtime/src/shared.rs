@@ -16,7 +16,7 @@ pub(crate) struct Shared {
     counters: Vec<CoreCounters>,
     cores: usize,
     connections: AtomicUsize,
-    connections_max: usize,
+    connections_max: AtomicUsize,
     blocking: Arc<BlockingPool>,
 }
 
@@ -35,7 +35,7 @@ impl Shared {
             counters: (0..threads).map(|_| CoreCounters::default()).collect(),
             cores,
             connections: AtomicUsize::new(0),
-            connections_max,
+            connections_max: AtomicUsize::new(connections_max),
             blocking: Arc::new(BlockingPool::new()),
         })
     }
@@ -60,6 +60,11 @@ impl Shared {
     /// Connections open now; for a moment more, while a batch is accepted.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Sets another bound of connections. Those over it stay open; none is added until there is room.
+    pub(crate) fn set_connections_max(&self, connections_max: usize) {
+        self.connections_max.store(connections_max, Ordering::Relaxed);
     }
 
     /// Lets all threads drain. Cores end after the acceptor, see [`Shared::deals_no_more`].
@@ -102,7 +107,8 @@ impl Shared {
         // Relaxed: the count orders nothing but itself.
         let _changed =
             self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
-                granted = most.min(self.connections_max.saturating_sub(open));
+                granted =
+                    most.min(self.connections_max.load(Ordering::Relaxed).saturating_sub(open));
                 (granted > 0).then_some(open + granted)
             });
         Permits { shared: self.clone(), count: granted }
