@@ -3,13 +3,14 @@
 use std::net::{Ipv4Addr, TcpListener};
 
 use baton_bench::load::{self, Args, Failure, Report};
-use baton_proxy::origin::{self, OriginOptions};
+use baton_proxy::origin::{self, OriginOptions, Temper};
 use baton_runtime::{DriverChoice, Runtime};
 use clap::Parser;
 
 fn start_origin() -> Runtime {
     let listen = vec![(Ipv4Addr::LOCALHOST, 0).into()];
-    let options = OriginOptions { listen, cores: Some(1), driver: DriverChoice::Poll };
+    let options =
+        OriginOptions { listen, cores: Some(1), driver: DriverChoice::Poll, temper: Temper::Even };
     origin::start(&options).expect("the origin starts")
 }
 

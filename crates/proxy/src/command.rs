@@ -122,6 +122,7 @@ fn start_origin(options: &OriginConfig) -> Result<Runtime, baton_runtime::StartE
         listen: vec![options.listen],
         cores: options.cores,
         driver: server::driver_choice(options.driver),
+        temper: origin::Temper::Even,
     })
 }
 

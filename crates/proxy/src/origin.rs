@@ -25,8 +25,10 @@ mod websocket;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use baton_runtime::{Accepted, Core, DriverChoice, Runtime, RuntimeOptions, Service, StartError};
 
@@ -42,20 +44,36 @@ pub struct OriginOptions {
     pub cores: Option<usize>,
     /// The kernel interface.
     pub driver: DriverChoice,
+    /// How well it serves.
+    pub temper: Temper,
+}
+
+/// How well an origin serves: for demonstrations of what a proxy makes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Temper {
+    /// Each answer as soon as it is there.
+    #[default]
+    Even,
+    /// Each answer after this time.
+    Slow(Duration),
+    /// For this many requests of a core each answer; for as many after it none: the connection ends
+    /// instead.
+    Fitful(u64),
 }
 
 /// Starts an origin. It serves until it is drained or dropped.
 ///
 /// Errors: as [`Runtime::start`].
-pub fn start(options: &OriginOptions) -> Result<Runtime, StartError> {
+pub fn start(chosen: &OriginOptions) -> Result<Runtime, StartError> {
     let options = RuntimeOptions {
-        cores: options.cores,
-        driver: options.driver,
-        listen: options.listen.clone(),
+        cores: chosen.cores,
+        driver: chosen.driver,
+        listen: chosen.listen.clone(),
         connections_max: limits::CONNECTIONS_MAX,
         ..RuntimeOptions::default()
     };
-    Runtime::start(&options, Origin::new)
+    let temper = chosen.temper;
+    Runtime::start(&options, move |core| Origin::new(core, temper))
 }
 
 /// What the connections of one core share.
@@ -63,11 +81,33 @@ struct Origin {
     core: Core,
     date: DateCache,
     outputs: Outputs,
+    temper: Temper,
+    /// Requests so far.
+    requests: Cell<u64>,
 }
 
 impl Origin {
-    fn new(core: Core) -> Origin {
-        Origin { date: DateCache::new(core.tick()), outputs: Outputs::default(), core }
+    fn new(core: Core, temper: Temper) -> Origin {
+        Origin {
+            date: DateCache::new(core.tick()),
+            outputs: Outputs::default(),
+            core,
+            temper,
+            requests: Cell::new(0),
+        }
+    }
+
+    /// How the next request is served: the pause before its answer, or none at all.
+    fn mood(&self) -> Option<Duration> {
+        let number = self.requests.get();
+        self.requests.set(number + 1);
+        match self.temper {
+            Temper::Even => Some(Duration::ZERO),
+            Temper::Slow(pause) => Some(pause),
+            Temper::Fitful(stretch) => {
+                (number / stretch.max(1)).is_multiple_of(2).then_some(Duration::ZERO)
+            }
+        }
     }
 }
 

@@ -210,6 +210,11 @@ impl Connection {
     async fn serve_requests(&mut self) -> Result<After, Fault> {
         loop {
             let Some(request) = self.next_request().await? else { return Ok(After::Close) };
+            match self.origin.mood() {
+                None => return Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()),
+                Some(Duration::ZERO) => {}
+                Some(pause) => self.pause(pause).await?,
+            }
             self.is_answering = true;
             match answer::respond(self, request).await? {
                 After::Request => {}

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use baton_runtime::{DriverChoice, Runtime, StartError};
 
-use super::{OriginOptions, start};
+use super::{OriginOptions, Temper, start};
 
 /// Runs `test` against an origin on each driver.
 fn on_each_driver(test: impl Fn(&Runtime)) {
@@ -26,8 +26,12 @@ fn on_each_driver(test: impl Fn(&Runtime)) {
 
 /// An origin on `driver`; `None`, and a line that says so, where the system refuses the driver.
 fn start_on(driver: DriverChoice) -> Option<Runtime> {
+    start_with(driver, Temper::Even)
+}
+
+fn start_with(driver: DriverChoice, temper: Temper) -> Option<Runtime> {
     let listen = vec![(Ipv4Addr::LOCALHOST, 0).into()];
-    match start(&OriginOptions { listen, cores: Some(1), driver }) {
+    match start(&OriginOptions { listen, cores: Some(1), driver, temper }) {
         Ok(origin) => Some(origin),
         Err(error @ StartError::Driver { choice: DriverChoice::IoUring, .. }) => {
             eprintln!("SKIPPED on io_uring: {error}");

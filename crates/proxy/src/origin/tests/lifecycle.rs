@@ -1,12 +1,13 @@
 //! Starting, draining, aborting.
 
-use std::net::Ipv4Addr;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
 use baton_runtime::{DriverChoice, StartError};
 
 use super::{Client, PATIENCE, on_each_driver, start_on};
-use crate::origin::{OriginOptions, start};
+use crate::origin::{OriginOptions, Temper, start};
 
 const DRIVERS: [DriverChoice; 2] = [DriverChoice::Poll, DriverChoice::IoUring];
 
@@ -14,8 +15,12 @@ const DRIVERS: [DriverChoice; 2] = [DriverChoice::Poll, DriverChoice::IoUring];
 fn an_address_that_is_taken_is_an_error_that_names_it() {
     on_each_driver(|origin| {
         let address = origin.addresses()[0];
-        let options =
-            OriginOptions { listen: vec![address], cores: Some(1), driver: DriverChoice::Poll };
+        let options = OriginOptions {
+            listen: vec![address],
+            cores: Some(1),
+            driver: DriverChoice::Poll,
+            temper: Temper::Even,
+        };
         match start(&options) {
             Err(StartError::Listen { address: taken, .. }) => assert_eq!(taken, address),
             Err(error) => panic!("{error}"),
@@ -27,8 +32,12 @@ fn an_address_that_is_taken_is_an_error_that_names_it() {
 #[test]
 fn several_addresses_and_cores_serve() {
     let any = (Ipv4Addr::LOCALHOST, 0).into();
-    let options =
-        OriginOptions { listen: vec![any, any], cores: Some(2), driver: DriverChoice::Auto };
+    let options = OriginOptions {
+        listen: vec![any, any],
+        cores: Some(2),
+        driver: DriverChoice::Auto,
+        temper: Temper::Even,
+    };
     let origin = start(&options).expect("it starts");
     for &address in origin.addresses() {
         let requests = (0..20).map(|_| std::net::TcpStream::connect(address).expect("it listens"));
@@ -136,5 +145,21 @@ fn aborting_ends_a_delay_at_once() {
         origin.drain();
         assert!(!origin.join(Duration::from_millis(1)), "a delay does not end by itself");
         assert!(start.elapsed() < PATIENCE);
+    }
+}
+
+#[test]
+fn a_fitful_origin_answers_for_a_stretch_and_then_ends_connections_for_as_long() {
+    for driver in [DriverChoice::Poll, DriverChoice::IoUring] {
+        let Some(origin) = super::start_with(driver, Temper::Fitful(3)) else { continue };
+        let answered: Vec<bool> = (0..9)
+            .map(|_| {
+                let mut client = TcpStream::connect(origin.addresses()[0]).unwrap();
+                client.write_all(b"GET /bytes/1 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+                // The end of a connection may come as a reset.
+                matches!(client.read(&mut [0; 16]), Ok(count) if count > 0)
+            })
+            .collect();
+        assert_eq!(answered, [true, true, true, false, false, false, true, true, true]);
     }
 }
