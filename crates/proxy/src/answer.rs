@@ -1,10 +1,11 @@
 //! The answer of an endpoint on its way to the client.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use baton_http1::{
     BodyDecoder, BodyError, FieldSlots, RequestFacts, ResponseHead, ResponsePlan, Version,
@@ -13,12 +14,12 @@ use baton_http1::{
 use baton_runtime::{Buffer, BufferSize, Stream, Timer};
 
 use crate::error::{ProxyError, is_timeout};
-use crate::exchange::{Failure, Seen};
+use crate::exchange::{Failure, Retry, Seen, leave};
 use crate::limits::{ANSWER_AFTER_REFUSED_BODY, WATCH_CLIENT_AFTER};
 use crate::proxy::{Proxy, Way};
 use crate::relay::{Patience, Pump, PumpError, Trailers, append_body, write_now};
 use crate::upload::Upload;
-use crate::upstream::Connection;
+use crate::upstream::{After, Connection, Replay};
 
 /// An answer that reached the client whole.
 pub(crate) struct Answered {
@@ -26,6 +27,8 @@ pub(crate) struct Answered {
     pub(crate) keep_client: bool,
     /// Whether the endpoint's connection is at a message boundary.
     pub(crate) upstream_reusable: bool,
+    /// From the request sent to the head of the answer.
+    pub(crate) first_byte: Duration,
     /// The connections are a tunnel now; what the endpoint sent behind its head.
     pub(crate) tunnel: Option<Buffer>,
 }
@@ -39,6 +42,14 @@ pub(crate) struct Answer<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) facts: &'a RequestFacts,
     pub(crate) upload: &'a Upload,
+    /// When the request was sent.
+    pub(crate) sent: Instant,
+    /// What a retry needs to know of the request.
+    pub(crate) replay: Replay,
+    /// Whether the connection may have ended unnoticed before the request came.
+    pub(crate) may_race: bool,
+    /// Whether the client was sent an interim response.
+    pub(crate) interim_relayed: Cell<bool>,
     /// Whether the client's connection ends after this answer in any case.
     pub(crate) last: bool,
 }
@@ -63,6 +74,7 @@ enum Waited {
 }
 
 struct Begun {
+    first_byte: Duration,
     plan: ResponsePlan,
     body: BodyDecoder,
     unsent: Vec<u8>,
@@ -211,10 +223,17 @@ impl Answer<'_> {
             if self.facts.version == Version::Http11 {
                 encode_interim(&head, &mut scratch);
             }
+            self.interim_relayed.set(true);
             let unsent = self.write_now(&scratch)?;
             let bytes = head.bytes;
             buffer.consume(bytes);
             return Ok(Next::Interim(unsent));
+        }
+        if self.way.has_retry_status(head.status)
+            && let Some(retry) = self.leave(After::Status(head.status))
+        {
+            let error = ProxyError::AnswerStatus(self.address(), head.status);
+            return Err(Box::new(Failure { retry: Some(retry), ..*self.final_failure(error) }));
         }
         // An answer before the request's end: what follows of the request is read away, at most.
         let early = !self.upload.complete.get();
@@ -234,12 +253,12 @@ impl Answer<'_> {
         self.proxy.counters().answer_body_bytes.add(taken.body_bytes as u64);
         let taken = head.bytes + taken.input_bytes;
         buffer.consume(taken);
-        Ok(Next::Final(Begun { plan, body, unsent }))
+        Ok(Next::Final(Begun { first_byte: self.sent.elapsed(), plan, body, unsent }))
     }
 
     /// Brings the rest of the answer to the client.
     async fn relay(&self, buffer: &mut Buffer, begun: Begun) -> Result<Answered, Box<Failure>> {
-        let Begun { plan, mut body, unsent } = begun;
+        let Begun { first_byte, plan, mut body, unsent } = begun;
         if !unsent.is_empty() {
             Box::pin(self.write(&unsent)).await?;
         }
@@ -248,6 +267,7 @@ impl Answer<'_> {
             return Ok(Answered {
                 keep_client: false,
                 upstream_reusable: false,
+                first_byte,
                 tunnel: Some(rest),
             });
         }
@@ -262,6 +282,7 @@ impl Answer<'_> {
             keep_client: plan.keep_downstream,
             // What follows the answer was not asked for: such a connection is not used again.
             upstream_reusable: plan.upstream_may_persist && buffer.is_empty(),
+            first_byte,
             tunnel: None,
         })
     }
@@ -339,7 +360,7 @@ impl Answer<'_> {
     }
 
     fn address(&self) -> std::net::SocketAddr {
-        self.way.upstream().address(self.connection.endpoint)
+        self.connection.address()
     }
 
     fn late(&self) -> Box<Failure> {
@@ -349,28 +370,42 @@ impl Answer<'_> {
 
     /// The connection ended before a final head. `first`: before any byte of an answer.
     fn no_answer(&self, error: io::Error, first: bool) -> Box<Failure> {
-        let retriable = first
-            && self.connection.reused
-            && self.upload.replayable.get()
-            && self.facts.is_idempotent();
-        Box::new(Failure {
-            retriable,
-            ..*self.failure(ProxyError::NoAnswer(self.address(), error))
-        })
+        let error = ProxyError::NoAnswer(self.address(), error);
+        let raced = first
+            && self.may_race
+            && self.replay.replayable
+            && self.replay.idempotent
+            && !self.interim_relayed.get();
+        if raced {
+            return Box::new(Failure { retry: Some(Retry::Raced), ..*self.final_failure(error) });
+        }
+        self.failure(error)
     }
 
     fn body_refused(&self, error: BodyError) -> Box<Failure> {
         self.failure(ProxyError::AnswerBody(self.address(), error))
     }
 
+    /// The failure, with leave to try once more where there is any.
     fn failure(&self, error: ProxyError) -> Box<Failure> {
+        let retry = error.kind().and_then(|kind| self.leave(After::Failed(kind)));
+        Box::new(Failure { retry, ..*self.final_failure(error) })
+    }
+
+    fn final_failure(&self, error: ProxyError) -> Box<Failure> {
         Box::new(Failure {
             error,
             seen: self.upload.seen.get(),
             facts: Some(*self.facts),
             request_complete: self.upload.complete.get(),
-            retriable: false,
+            retry: None,
         })
+    }
+
+    /// Leave to send the request once more, while the client has seen nothing of an answer.
+    fn leave(&self, after: After) -> Option<Retry> {
+        let unseen = self.upload.seen.get() == Seen::Nothing && !self.interim_relayed.get();
+        unseen.then(|| leave(self.way, after, self.replay)).flatten().map(Retry::Budgeted)
     }
 }
 

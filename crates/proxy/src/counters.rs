@@ -80,6 +80,16 @@ counters! {
     upstream_answer_broken,
     /// Answers that stalled.
     upstream_answer_stalled,
+    /// Answers with a status after which the request was sent once more.
+    upstream_answer_status,
+    /// Requests for which no endpoint could be used.
+    upstream_no_endpoint,
+    /// Requests refused since too many waited for a connection to their endpoint.
+    upstream_queue_full,
+    /// Requests that waited too long for a connection to their endpoint.
+    upstream_queue_timeout,
+    /// Requests not tried again since too many retries were under way.
+    retry_budget_exhausted,
     /// Exchanges that found no descriptor or memory.
     out_of_resources,
     /// Log lines about peers' faults that were left out, being too many.

@@ -151,7 +151,7 @@ async fn one(proxy: &Proxy, client: &mut Client) -> Result<Outcome, Box<Failure>
         Box::pin(tunnel::run(proxy, client, attempt.upstream(), rest, idle)).await;
         return Ok(Outcome::Close);
     }
-    Ok(exchange::finish(proxy, attempt, &answered))
+    Ok(exchange::finish(attempt, &answered))
 }
 
 /// What a request that could not be sent at once has come to.
@@ -176,8 +176,9 @@ async fn begin_slowly(
             own_answer(proxy, client, facts, bytes).await.map(Slow::Answered)
         }
         Begun::Sent(attempt) => Ok(Slow::Sent(attempt)),
-        Begun::Connect(way, facts, endpoint) => {
-            exchange::connect(proxy, client, way, facts, endpoint).await.map(Slow::Sent)
+        Begun::Connect(way, facts, pick) => {
+            let first = exchange::Trials::default();
+            exchange::connect(proxy, client, way, facts, pick, first).await.map(Slow::Sent)
         }
     }
 }

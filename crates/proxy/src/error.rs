@@ -8,6 +8,7 @@ use std::time::Duration;
 use baton_http1::{BodyError, HeadError};
 use baton_runtime::Counter;
 
+use crate::config::RetryOn;
 use crate::counters::Counters;
 
 /// Whose fault a failure is.
@@ -64,6 +65,14 @@ pub(crate) enum ProxyError {
     AnswerBroken(SocketAddr, io::Error),
     /// The next piece of the answer's body did not arrive in time.
     AnswerStalled(SocketAddr, Duration),
+    /// An answer with a status after which the request is sent once more.
+    AnswerStatus(SocketAddr, u16),
+    /// The upstream of this name has no endpoint that can be used.
+    NoEndpoint(Box<str>),
+    /// As many requests as may wait for a connection to the endpoint.
+    QueueFull(SocketAddr, usize),
+    /// No connection to the endpoint became free in time.
+    QueueTimeout(SocketAddr, Duration),
     /// No descriptor or memory for a connection to the endpoint.
     OutOfResources(io::Error),
 }
@@ -87,7 +96,11 @@ impl ProxyError {
             | E::AnswerInterims(..)
             | E::AnswerBody(..)
             | E::AnswerBroken(..)
-            | E::AnswerStalled(..) => Side::Upstream,
+            | E::AnswerStalled(..)
+            | E::AnswerStatus(..)
+            | E::NoEndpoint(_)
+            | E::QueueFull(..)
+            | E::QueueTimeout(..) => Side::Upstream,
             E::OutOfResources(_) => Side::Proxy,
         }
     }
@@ -106,8 +119,11 @@ impl ProxyError {
             | E::AnswerHead(..)
             | E::AnswerInterims(..)
             | E::AnswerBody(..)
-            | E::AnswerBroken(..) => Some(502),
-            E::OutOfResources(_) => Some(503),
+            | E::AnswerBroken(..)
+            | E::AnswerStatus(..) => Some(502),
+            E::NoEndpoint(_) | E::QueueFull(..) | E::QueueTimeout(..) | E::OutOfResources(_) => {
+                Some(503)
+            }
             E::ConnectTimeout(..) | E::AnswerTimeout(..) | E::AnswerStalled(..) => Some(504),
         }
     }
@@ -129,10 +145,36 @@ impl ProxyError {
             E::AnswerHead(..) | E::AnswerInterims(..) | E::AnswerBody(..) => {
                 "the upstream sent an invalid answer".into()
             }
+            E::AnswerStatus(..) => "the upstream failed".into(),
             E::AnswerBroken(..) | E::AnswerStalled(..) => {
                 "the upstream broke its answer off".into()
             }
+            E::NoEndpoint(_) => "the upstream is not available".into(),
+            E::QueueFull(..) | E::QueueTimeout(..) => "the upstream is busy".into(),
             E::OutOfResources(_) => "the proxy has no connection to spare".into(),
+        }
+    }
+
+    /// What it is to the endpoint and to a retry; `None`: not the endpoint's doing.
+    pub(crate) fn kind(&self) -> Option<RetryOn> {
+        use ProxyError as E;
+        match self {
+            E::Connect(..) | E::ConnectTimeout(..) => Some(RetryOn::Connect),
+            E::NoAnswer(..) | E::AnswerBroken(..) => Some(RetryOn::NoAnswer),
+            E::AnswerTimeout(..) | E::AnswerStalled(..) => Some(RetryOn::Timeout),
+            E::AnswerHead(..) | E::AnswerInterims(..) | E::AnswerBody(..) => Some(RetryOn::Invalid),
+            E::RequestHead(_)
+            | E::RequestHeadTimeout(_)
+            | E::RequestBody(_)
+            | E::RequestBodyTimeout(_)
+            | E::RequestBodyBytes(_)
+            | E::ClientGone(_)
+            | E::ClientStalled(_)
+            | E::AnswerStatus(..)
+            | E::NoEndpoint(_)
+            | E::QueueFull(..)
+            | E::QueueTimeout(..)
+            | E::OutOfResources(_) => None,
         }
     }
 
@@ -166,6 +208,10 @@ impl ProxyError {
             }
             E::AnswerBroken(..) => &counters.upstream_answer_broken,
             E::AnswerStalled(..) => &counters.upstream_answer_stalled,
+            E::AnswerStatus(..) => &counters.upstream_answer_status,
+            E::NoEndpoint(_) => &counters.upstream_no_endpoint,
+            E::QueueFull(..) => &counters.upstream_queue_full,
+            E::QueueTimeout(..) => &counters.upstream_queue_timeout,
             E::OutOfResources(_) => &counters.out_of_resources,
         }
     }
@@ -202,6 +248,16 @@ impl fmt::Display for ProxyError {
             }
             E::AnswerStalled(endpoint, bound) => {
                 write!(f, "answer of {endpoint} stalled for {bound:?}")
+            }
+            E::AnswerStatus(endpoint, status) => {
+                write!(f, "answer of {endpoint} has status {status}")
+            }
+            E::NoEndpoint(upstream) => write!(f, "no endpoint of upstream {upstream} can be used"),
+            E::QueueFull(endpoint, most) => {
+                write!(f, "over {most} requests wait for a connection to {endpoint}")
+            }
+            E::QueueTimeout(endpoint, bound) => {
+                write!(f, "no connection to {endpoint} became free within {bound:?}")
             }
             E::OutOfResources(error) => write!(f, "no connection to spare: {error}"),
         }
@@ -241,6 +297,10 @@ mod tests {
             (E::AnswerBody(at, BodyError::ChunkSize), Some(502)),
             (E::AnswerBroken(at, broken()), Some(502)),
             (E::AnswerStalled(at, bound), Some(504)),
+            (E::AnswerStatus(at, 503), Some(502)),
+            (E::NoEndpoint("api".into()), Some(503)),
+            (E::QueueFull(at, 1), Some(503)),
+            (E::QueueTimeout(at, bound), Some(503)),
             (E::OutOfResources(broken()), Some(503)),
         ]
     }

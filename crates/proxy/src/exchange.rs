@@ -4,7 +4,9 @@
 //! once more. Each step between two awaits borrows the heads where they were read and encodes them
 //! into the core's scratch; nothing of a head is copied besides.
 
+use std::cell::Cell;
 use std::io;
+use std::time::Instant;
 
 use baton_http1::{
     BodyDecoder, FieldSlots, Framing, RequestContext, RequestFacts, RequestHead, encode_request,
@@ -12,13 +14,15 @@ use baton_http1::{
 use baton_runtime::Stream;
 
 use crate::answer::{Answer, Answered};
+use crate::config::RetryOn;
 use crate::downstream::Client;
 use crate::error::ProxyError;
-use crate::limits::ATTEMPTS_MAX;
 use crate::proxy::{Proxy, Way};
 use crate::relay::{Trailers, append_body, write_now};
 use crate::upload::{Sending, Upload, both};
-use crate::upstream::Connection;
+use crate::upstream::{
+    After, AttemptOutcome, Connection, Pick, Replay, RetryGuard, Tried, may_retry,
+};
 
 /// The pseudonym in Via (RFC 9110 §7.6.3).
 const VIA: &[u8] = b"baton";
@@ -45,8 +49,17 @@ pub(crate) struct Failure {
     pub(crate) facts: Option<RequestFacts>,
     /// Whether the request was taken from the client's connection to its last byte.
     pub(crate) request_complete: bool,
-    /// Whether the request may be sent again: no byte of an answer came, on a used connection.
-    pub(crate) retriable: bool,
+    /// Leave to send the request once more.
+    pub(crate) retry: Option<Retry>,
+}
+
+/// Leave to send a request once more.
+pub(crate) enum Retry {
+    /// A connection that was used before has ended just as the request came: that says nothing of
+    /// the endpoint, and costs it nothing.
+    Raced,
+    /// Within the upstream's budget, for as long as this is held.
+    Budgeted(RetryGuard),
 }
 
 /// How much of an answer has gone out.
@@ -64,7 +77,7 @@ impl Failure {
     /// A failure before the request went out.
     pub(crate) fn early(error: ProxyError, facts: Option<RequestFacts>) -> Box<Failure> {
         let request_complete = false;
-        Box::new(Failure { error, seen: Seen::Nothing, facts, request_complete, retriable: false })
+        Box::new(Failure { error, seen: Seen::Nothing, facts, request_complete, retry: None })
     }
 }
 
@@ -76,8 +89,8 @@ pub(crate) enum Begun {
     Own(RequestFacts, usize),
     /// The request is on its way.
     Sent(Attempt),
-    /// No idle connection to the endpoint whose turn it is was there.
-    Connect(Way, RequestFacts, usize),
+    /// No idle connection to the chosen endpoint was there.
+    Connect(Way, RequestFacts, Pick),
 }
 
 /// A request sent to an endpoint.
@@ -95,6 +108,18 @@ pub(crate) struct Attempt {
     unsent: Vec<u8>,
     /// How far it and its answer have come.
     upload: Upload,
+    sent: Instant,
+    trials: Trials,
+}
+
+/// What was tried before for one request.
+#[derive(Default)]
+pub(crate) struct Trials {
+    tried: Tried,
+    /// A budget's leave for the attempt under way.
+    _retry: Option<RetryGuard>,
+    /// Whether a used connection has ended under the request before.
+    raced: bool,
 }
 
 impl Attempt {
@@ -131,63 +156,87 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
     if facts.max_forwards == Some(0) {
         return Ok(Begun::Own(facts, head.bytes));
     }
-    let mut way = way;
-    let endpoint = way.upstream().pick();
-    while let Some(connection) = way.upstream().lease(&proxy.core, endpoint) {
-        match transmit(proxy, client, &head, way, connection) {
+    let mut pick = pick(&way, facts, &Tried::default())?;
+    loop {
+        let connection = match way.upstream().lease(pick) {
+            Ok(connection) => connection,
+            Err(pick) => return Ok(Begun::Connect(way, facts, pick)),
+        };
+        match transmit(proxy, client, &head, &way, connection) {
             Ok(attempt) => {
                 proxy.counters().upstream_reuses.add(1);
                 return Ok(Begun::Sent(attempt));
             }
             Err(TransmitError::Refused(failure)) => return Err(failure),
             // It ended while it was idle and took no byte: as if it had not been there.
-            Err(TransmitError::Broken(back, _)) => way = back,
+            Err(TransmitError::Broken(connection, _)) => pick = connection.into_pick(),
         }
     }
-    Ok(Begun::Connect(way, facts, endpoint))
 }
 
-/// Connects, to `endpoint` or if that fails to the next one, and sends the request that the client's
+/// An endpoint for the next attempt.
+fn pick(way: &Way, facts: RequestFacts, tried: &Tried) -> Result<Pick, Box<Failure>> {
+    way.upstream().pick(None, tried).ok_or_else(|| {
+        let name = way.upstream().state().config().name.as_str();
+        Failure::early(ProxyError::NoEndpoint(name.into()), Some(facts))
+    })
+}
+
+/// Connects, as picked or if that fails to another endpoint, and sends the request that the client's
 /// buffer begins with.
 pub(crate) async fn connect(
     proxy: &Proxy,
     client: &mut Client,
-    mut way: Way,
+    way: Way,
     facts: RequestFacts,
-    mut endpoint: usize,
+    mut chosen: Pick,
+    mut trials: Trials,
 ) -> Result<Attempt, Box<Failure>> {
     let bound = way.timeouts().connect;
-    let mut tries = 0;
     loop {
-        tries += 1;
         let timer = &client.answer_timer;
-        let error = match way.upstream().connect(&proxy.core, endpoint, timer, bound).await {
+        let address = chosen.address();
+        let error = match way.upstream().connect(chosen, timer, bound).await {
             Ok(connection) => {
                 proxy.counters().upstream_connects.add(1);
-                match transmit_again(proxy, client, way, connection) {
-                    Ok(attempt) => return Ok(attempt),
+                match transmit_again(proxy, client, &way, connection) {
+                    Ok(attempt) => return Ok(Attempt { trials, ..attempt }),
                     Err(TransmitError::Refused(failure)) => return Err(failure),
-                    Err(TransmitError::Broken(back, error)) => {
-                        way = back;
-                        ProxyError::NoAnswer(way.upstream().address(endpoint), error)
+                    Err(TransmitError::Broken(connection, error)) => {
+                        connection.report(AttemptOutcome::Failed(RetryOn::Connect));
+                        ProxyError::NoAnswer(address, error)
                     }
                 }
             }
             Err(error) => error,
         };
-        // Waiting once more for the one endpoint there is would only double the bound.
-        let hopeless = match error {
-            ProxyError::OutOfResources(_) => true,
-            ProxyError::ConnectTimeout(..) => way.upstream().is_single(),
-            _ => false,
+        trials.tried.add(address);
+        // All of the request is still there, and no endpoint has seen a byte of it.
+        let replay = Replay { idempotent: true, replayable: true, attempts: trials.tried.count() };
+        let no_connection = matches!(
+            error,
+            ProxyError::Connect(..) | ProxyError::ConnectTimeout(..) | ProxyError::NoAnswer(..)
+        );
+        let retry = match no_connection {
+            true => leave(&way, After::Failed(RetryOn::Connect), replay),
+            false => None,
         };
-        if tries == ATTEMPTS_MAX || hopeless {
+        let Some(retry) = retry else { return Err(undelivered(client, facts, error)) };
+        let next = pick(&way, facts, &trials.tried)?;
+        if next.again && matches!(error, ProxyError::ConnectTimeout(..)) {
+            // Waiting once more for the one endpoint there is would only double the bound.
             return Err(undelivered(client, facts, error));
         }
-        error.counter(proxy.counters()).add(1);
-        proxy.counters().upstream_retries.add(1);
-        endpoint = way.upstream().pick();
+        proxy.retried(&error, client.peer);
+        trials._retry = Some(retry);
+        chosen = next;
     }
+}
+
+/// Leave to send the request once more, by its upstream's rules and budget.
+pub(crate) fn leave(way: &Way, after: After, replay: Replay) -> Option<RetryGuard> {
+    let config = &way.upstream().state().config().retry;
+    may_retry(config, after, replay).then(|| way.upstream().try_retry()).flatten()
 }
 
 /// No endpoint took the request. One without a body is done with: its client may send the next, so
@@ -206,14 +255,14 @@ enum TransmitError {
     /// The request must not be sent.
     Refused(Box<Failure>),
     /// The connection took no byte.
-    Broken(Way, io::Error),
+    Broken(Box<Connection>, io::Error),
 }
 
 /// As [`transmit`], for a head that was parsed before an await.
 fn transmit_again(
     proxy: &Proxy,
     client: &Client,
-    way: Way,
+    way: &Way,
     connection: Connection,
 ) -> Result<Attempt, TransmitError> {
     let mut slots = FieldSlots::new();
@@ -234,7 +283,7 @@ fn transmit(
     proxy: &Proxy,
     client: &Client,
     head: &RequestHead<'_, '_>,
-    way: Way,
+    way: &Way,
     connection: Connection,
 ) -> Result<Attempt, TransmitError> {
     let facts = head.facts;
@@ -244,7 +293,7 @@ fn transmit(
     let context = RequestContext {
         peer: client.peer_text.as_bytes(),
         proto: "http",
-        fallback_host: way.upstream().host(connection.endpoint),
+        fallback_host: connection.host(),
         via: VIA,
     };
     encode_request(head, &context, &mut scratch);
@@ -258,12 +307,23 @@ fn transmit(
         .ok_or_else(|| refused(ProxyError::RequestBodyBytes(most)))?;
     let unsent = match write_now(&scratch, &connection.stream) {
         Ok(unsent) => unsent,
-        Err(error) => return Err(TransmitError::Broken(way, error)),
+        Err(error) => return Err(TransmitError::Broken(Box::new(connection), error)),
     };
     proxy.counters().request_body_bytes.add(taken.body_bytes as u64);
     let taken = head.bytes + taken.input_bytes;
     let upload = Upload::default();
-    Ok(Attempt { way, connection, facts, body, taken, allowance, unsent, upload })
+    Ok(Attempt {
+        way: way.clone(),
+        connection,
+        facts,
+        body,
+        taken,
+        allowance,
+        unsent,
+        upload: Upload::default(),
+        sent: Instant::now(),
+        trials: Trials::default(),
+    })
 }
 
 /// Waits for the answer and brings it to the client; tries once more where that is safe.
@@ -272,21 +332,46 @@ pub(crate) async fn conclude(
     client: &mut Client,
     attempt: &mut Attempt,
 ) -> Result<Answered, Box<Failure>> {
-    let mut attempts = 1;
     loop {
-        let failure = match settle(proxy, client, attempt).await {
+        let mut failure = match settle(proxy, client, attempt).await {
             Ok(answered) => return Ok(answered),
             Err(failure) => failure,
         };
-        if !failure.retriable || attempts == ATTEMPTS_MAX {
-            return Err(failure);
+        if let Some(kind) = failure.error.kind() {
+            attempt.connection.report(AttemptOutcome::Failed(kind));
         }
-        attempts += 1;
-        proxy.counters().upstream_retries.add(1);
-        let way = attempt.way.clone();
-        let endpoint = way.upstream().pick();
-        *attempt = Box::pin(connect(proxy, client, way, attempt.facts, endpoint)).await?;
+        let Some(retry) = failure.retry.take() else { return Err(failure) };
+        match Box::pin(try_again(proxy, client, attempt, &failure, retry)).await? {
+            Some(next) => *attempt = next,
+            None => return Err(failure),
+        }
     }
+}
+
+/// The next attempt of a request after `failure`; `None` where there is nobody else to ask.
+async fn try_again(
+    proxy: &Proxy,
+    client: &mut Client,
+    attempt: &mut Attempt,
+    failure: &Failure,
+    retry: Retry,
+) -> Result<Option<Attempt>, Box<Failure>> {
+    let mut trials = std::mem::take(&mut attempt.trials);
+    match retry {
+        // The same endpoint is as good as any other.
+        Retry::Raced => trials.raced = true,
+        Retry::Budgeted(guard) => {
+            trials.tried.add(attempt.connection.address());
+            trials._retry = Some(guard);
+        }
+    }
+    let way = attempt.way.clone();
+    let chosen = pick(&way, attempt.facts, &trials.tried)?;
+    if chosen.again {
+        return Ok(None);
+    }
+    proxy.retried(&failure.error, client.peer);
+    connect(proxy, client, way, attempt.facts, chosen, trials).await.map(Some)
 }
 
 /// One attempt to its end.
@@ -297,7 +382,6 @@ async fn settle(
 ) -> Result<Answered, Box<Failure>> {
     let complete = attempt.body.is_complete() && attempt.unsent.is_empty();
     attempt.upload.complete.set(complete);
-    attempt.upload.replayable.set(complete);
     let answer = Answer {
         proxy,
         way: &attempt.way,
@@ -306,11 +390,19 @@ async fn settle(
         connection: &attempt.connection,
         facts: &attempt.facts,
         upload: &attempt.upload,
+        sent: attempt.sent,
+        replay: Replay {
+            idempotent: attempt.facts.is_idempotent(),
+            replayable: complete,
+            attempts: attempt.trials.tried.count() + 1,
+        },
+        may_race: attempt.connection.reused && !attempt.trials.raced,
+        interim_relayed: Cell::new(false),
         last: client.is_last_request(proxy),
     };
     if complete {
         let outcome = answer.run().await;
-        if !matches!(&outcome, Err(failure) if failure.retriable) {
+        if !matches!(&outcome, Err(failure) if failure.retry.is_some()) {
             client.buffer.consume(attempt.taken);
         }
         return outcome;
@@ -330,10 +422,11 @@ async fn settle(
 }
 
 /// The answer is through: what becomes of the two connections.
-pub(crate) fn finish(proxy: &Proxy, attempt: Attempt, answered: &Answered) -> Outcome {
+pub(crate) fn finish(attempt: Attempt, answered: &Answered) -> Outcome {
     let complete = attempt.upload.complete.get();
+    attempt.connection.report(AttemptOutcome::Answered { first_byte: answered.first_byte });
     if answered.upstream_reusable && complete {
-        attempt.way.upstream().give_back(&proxy.core, attempt.connection);
+        attempt.way.upstream().give_back(attempt.connection);
     }
     match (complete, answered.keep_client) {
         (true, true) => Outcome::KeepAlive,

@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-/// Attempts to reach an endpoint for one request: the first, and one safe retry.
-pub(crate) const ATTEMPTS_MAX: u32 = 2;
-
 /// Body bytes one direction of an exchange moves before it lets the rest of its core run.
 /// When reached: the task yields once.
 pub(crate) const RELAY_TURN_BYTES: usize = 1024 * 1024;
@@ -35,3 +32,18 @@ pub(crate) const ADOPT_BOUND: Duration = Duration::from_secs(10);
 
 /// How long a reload waits before it tries a full mailbox again.
 pub(crate) const FULL_MAILBOX_PAUSE: Duration = Duration::from_millis(1);
+
+/// How often a request may try an endpoint that was left out for its failures, until one succeeds.
+pub(crate) const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// Most periods that an endpoint is left out for its failures at a time.
+pub(crate) const EJECT_PERIODS_MAX: u32 = 10;
+
+/// How much longer than the first request of its own core one of another core may have waited for a
+/// connection to an endpoint before it gets the next that is free. A connection cannot change its
+/// core: it would be closed, and another opened there.
+pub(crate) const OTHER_CORES_WAIT: Duration = Duration::from_millis(10);
+
+/// Looks at the endpoints for one choice. After the last, the choice stands, although another core
+/// tries that endpoint already.
+pub(crate) const PICK_LOOKS: usize = 3;

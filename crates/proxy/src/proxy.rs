@@ -17,7 +17,7 @@ use crate::downstream;
 use crate::error::ProxyError;
 use crate::limits::{FAULT_LINES_PER_SECOND, POOL_SWEEP};
 use crate::plan::Plan;
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, UpstreamNotice, Upstreams};
 
 /// What all cores share, over all generations. Counters each belong to one core.
 pub(crate) struct Shared {
@@ -31,6 +31,8 @@ pub(crate) struct Proxy {
     pub(crate) core: Core,
     pub(crate) shared: Arc<Shared>,
     current: RefCell<Rc<Current>>,
+    /// Of all generations in use.
+    upstreams: Upstreams,
     /// Heads are encoded here. Borrowed only between two awaits.
     pub(crate) scratch: RefCell<Vec<u8>>,
     date: Cell<Date>,
@@ -48,6 +50,8 @@ pub(crate) struct Current {
 pub(crate) enum Notice {
     /// The next generation. The sender learns when it is in force here.
     Adopt(Arc<Plan>, SyncSender<()>),
+    /// Another core has left something for this one at an endpoint.
+    Upstream(UpstreamNotice),
 }
 
 /// The way a request takes. Cheap to clone. It keeps its generation until its end.
@@ -78,6 +82,11 @@ impl Way {
         &self.current.plan.rule(self.route).answer_head
     }
 
+    /// Whether an answer with this status may be asked for once more.
+    pub(crate) fn has_retry_status(&self, status: u16) -> bool {
+        status >= 500 && self.upstream().state().config().retry.statuses.contains(&status)
+    }
+
     /// Where it leads. Only for a route that leads to an upstream.
     pub(crate) fn upstream(&self) -> &Upstream {
         let upstream = self.current.plan.rule(self.route).upstream;
@@ -86,15 +95,8 @@ impl Way {
 }
 
 impl Current {
-    fn new(core: &Core, plan: Arc<Plan>, before: Option<&Current>) -> Current {
-        let upstreams = plan.upstreams.iter().map(|state| {
-            let known = before.and_then(|current| {
-                let place =
-                    current.plan.upstreams.iter().position(|known| Arc::ptr_eq(known, state));
-                place.map(|place| current.upstreams[place].clone())
-            });
-            known.unwrap_or_else(|| Rc::new(Upstream::new(core, state.clone())))
-        });
+    fn new(core: &Core, plan: Arc<Plan>, known: &Upstreams) -> Current {
+        let upstreams = plan.upstreams.iter().map(|state| known.open(core, state));
         let upstreams = upstreams.collect();
         Current { plan, upstreams }
     }
@@ -120,10 +122,12 @@ struct FaultLines {
 
 impl Proxy {
     pub(crate) fn new(core: Core, shared: Arc<Shared>, plan: Arc<Plan>) -> Proxy {
-        let current = Current::new(&core, plan, None);
+        let upstreams = Upstreams::default();
+        let current = Current::new(&core, plan, &upstreams);
         Proxy {
             date: Cell::new(Date::at(core.tick())),
             current: RefCell::new(Rc::new(current)),
+            upstreams,
             core,
             shared,
             scratch: RefCell::default(),
@@ -142,7 +146,7 @@ impl Proxy {
 
     /// Puts the next generation in force. What is under way keeps the one it began with.
     fn adopt(&self, plan: Arc<Plan>) {
-        let next = Current::new(&self.core, plan, Some(&self.current()));
+        let next = Current::new(&self.core, plan, &self.upstreams);
         // What the last one alone held is dropped outside of the borrow.
         let _last = self.current.replace(Rc::new(next));
     }
@@ -176,6 +180,12 @@ impl Proxy {
         tracing::warn!(core, %peer, %side, status, "{error}");
     }
 
+    /// Counts a failure after which the request is sent once more.
+    pub(crate) fn retried(&self, error: &ProxyError, peer: SocketAddr) {
+        self.report(error, peer, None);
+        self.counters().upstream_retries.add(1);
+    }
+
     /// Whether one more line fits into this second; with it, how many were left out before.
     fn may_log(&self) -> Option<u64> {
         let mut lines = self.fault_lines.get();
@@ -201,13 +211,9 @@ impl Proxy {
         while !self.core.is_draining() {
             timer.set_idle(POOL_SWEEP);
             timer.expired().await;
-            for upstream in &self.current().upstreams {
-                upstream.sweep(&self.core);
-            }
+            self.upstreams.sweep();
         }
-        for upstream in &self.current().upstreams {
-            upstream.clear();
-        }
+        self.upstreams.clear();
     }
 }
 
@@ -235,6 +241,7 @@ impl Service for Front {
 
     fn notice(self: Rc<Self>, notice: Notice) {
         match notice {
+            Notice::Upstream(notice) => self.0.upstreams.handle(&notice),
             Notice::Adopt(plan, done) => {
                 self.0.adopt(plan);
                 // Whoever waited may have given up.

@@ -90,6 +90,7 @@ impl Server {
         let (given, first) = (shared.clone(), plan.clone());
         let make = move |core| Front::start(core, given.clone(), first.clone());
         let runtime = Runtime::start(&options, make).map_err(ServerError::Start)?;
+        connect_upstreams(&runtime, &plan);
         let live = Arc::new(Live::new(runtime.observer(), shared.counters.clone(), plan));
         Ok(Server { runtime, shared, live, listening: Mutex::new(listening) })
     }
@@ -109,6 +110,7 @@ impl Server {
         let numbers = numbers_of(config, &next);
         let cores = self.runtime.cores();
         let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, Some(&before)));
+        connect_upstreams(&self.runtime, &plan);
         self.adopt(&plan)?;
         for listener in new {
             self.runtime.accept_from(listener);
@@ -196,6 +198,17 @@ impl Server {
     pub fn log_counters(&self) {
         tracing::info!(open = self.runtime.connections(), "connections");
         self.shared.log_counters();
+    }
+}
+
+/// Lets the upstreams tell a core that another one left something for it.
+fn connect_upstreams(runtime: &Runtime, plan: &Plan) {
+    for upstream in &plan.upstreams {
+        let postbox = runtime.postbox::<Notice>();
+        upstream.set_postbox(Box::new(move |core, notice| {
+            // What it was about stands at the endpoint; a notice that is lost only delays it.
+            let _lost = postbox.post(core, Notice::Upstream(notice));
+        }));
     }
 }
 

@@ -23,8 +23,6 @@ pub(crate) struct Upload {
     pub(crate) complete: Cell<bool>,
     /// The endpoint took no more of it.
     pub(crate) refused: Cell<bool>,
-    /// All of it is still in the client's buffer, so that it can be sent once more.
-    pub(crate) replayable: Cell<bool>,
     /// How much of the answer the client has seen, told the other way.
     pub(crate) seen: Cell<Seen>,
 }
@@ -34,7 +32,6 @@ impl Default for Upload {
         Upload {
             complete: Cell::new(false),
             refused: Cell::new(false),
-            replayable: Cell::new(false),
             seen: Cell::new(Seen::Nothing),
         }
     }

@@ -6,10 +6,15 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
 use baton_runtime::Counter;
+use crossbeam_utils::CachePadded;
 
+use super::clock::now_ms;
+use super::gate::Gate;
+use super::standing::{Phase, Standing};
 use crate::config;
 use crate::histogram::Histogram;
 
@@ -17,10 +22,44 @@ use crate::histogram::Histogram;
 pub(crate) struct UpstreamState {
     config: config::Upstream,
     cores: usize,
-    endpoints: Mutex<Arc<[Arc<EndpointState>]>>,
-    /// Rises with each change of `endpoints`. Written under the lock (Release); cores that see a
-    /// new value (Acquire) read the list.
-    version: AtomicU64,
+    list: Mutex<List>,
+    /// Rises with each change of the list and of what an endpoint may take (Release); cores that see
+    /// a new value (Acquire) look at both again. The endpoints raise it too.
+    version: Arc<AtomicU64>,
+    /// Retries under way.
+    retries: AtomicU32,
+    /// Retries that the budget did not leave room for.
+    pub(crate) retry_budget_exhausted: AtomicU64,
+    postbox: OnceLock<Post>,
+}
+
+struct List {
+    endpoints: Arc<[Arc<EndpointState>]>,
+    /// Endpoints that have left and still have connections. One that returns is the same again, so
+    /// that its connections are counted on.
+    departed: Vec<Weak<EndpointState>>,
+}
+
+/// Brings a notice to a core.
+pub(crate) type Post = Box<dyn Fn(usize, UpstreamNotice) + Send + Sync>;
+
+/// Tells a core that others left something for it at an endpoint: permits to connect, or the wish
+/// for an idle connection. What it is stands at the endpoint, so that a notice that is lost only
+/// delays it until the next sweep.
+pub(crate) struct UpstreamNotice {
+    pub(crate) upstream: Arc<UpstreamState>,
+    pub(super) endpoint: Arc<EndpointState>,
+}
+
+/// A retry under way, within the budget.
+pub(crate) struct RetryGuard {
+    upstream: Arc<UpstreamState>,
+}
+
+impl Drop for RetryGuard {
+    fn drop(&mut self) {
+        self.upstream.retries.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// An endpoint, for all cores.
@@ -31,14 +70,20 @@ pub(crate) struct EndpointState {
     pub(crate) entry: usize,
     pub(crate) weight: u32,
     pub(crate) backup: bool,
-    /// Requests under way.
-    pub(crate) in_flight: AtomicU32,
+    /// Requests under way, those that wait for a connection included. Written by every request:
+    /// apart, so that the rest stays in the caches of all cores.
+    pub(crate) in_flight: CachePadded<AtomicU32>,
     /// Connections open, idle ones included.
     pub(crate) connections: AtomicU32,
     /// Failures since the last success.
     pub(crate) failures_in_a_row: AtomicU32,
     health: AtomicU8,
     drained: AtomicBool,
+    pub(super) standing: Standing,
+    /// Where its connections are bounded: who waits for one.
+    gate: Option<Gate>,
+    /// The upstream's version.
+    version: Arc<AtomicU64>,
     counters: Box<[EndpointCounters]>,
 }
 
@@ -72,22 +117,31 @@ pub(crate) struct EndpointCounters {
 impl UpstreamState {
     /// Endpoints that are addresses are there at once; names follow by [`UpstreamState::resolved`].
     pub(crate) fn new(config: config::Upstream, cores: usize) -> UpstreamState {
+        let version = Arc::new(AtomicU64::new(1));
         let mut endpoints = Vec::new();
         for (entry, endpoint) in config.endpoints.iter().enumerate() {
             if let config::UpstreamAddr::Ip(address) = endpoint.address {
-                endpoints.push(Arc::new(EndpointState::new(address, entry, endpoint, cores)));
+                let state = EndpointState::new(address, entry, &config, cores, &version);
+                endpoints.push(Arc::new(state));
             }
         }
         UpstreamState {
             config,
             cores,
-            endpoints: Mutex::new(endpoints.into()),
-            version: AtomicU64::new(1),
+            list: Mutex::new(List { endpoints: endpoints.into(), departed: Vec::new() }),
+            version,
+            retries: AtomicU32::new(0),
+            retry_budget_exhausted: AtomicU64::new(0),
+            postbox: OnceLock::new(),
         }
     }
 
     pub(crate) fn config(&self) -> &config::Upstream {
         &self.config
+    }
+
+    pub(super) fn cores(&self) -> usize {
+        self.cores
     }
 
     /// Rises with each change of the endpoints.
@@ -97,36 +151,145 @@ impl UpstreamState {
 
     /// The endpoints there are now, in the order of the configuration.
     pub(crate) fn endpoints(&self) -> Arc<[Arc<EndpointState>]> {
-        self.lock().clone()
+        self.lock().endpoints.clone()
     }
 
     /// The name of entry `entry` stands for these addresses now. What is known of an endpoint that
     /// stays is kept.
     pub(crate) fn resolved(&self, entry: usize, addresses: &[SocketAddr]) {
-        let mut endpoints = self.lock();
+        let mut list = self.lock();
+        let before = list.endpoints.clone();
+        let first_time = before.iter().all(|endpoint| endpoint.entry != entry);
         let mut next: Vec<Arc<EndpointState>> =
-            endpoints.iter().filter(|endpoint| endpoint.entry != entry).cloned().collect();
+            before.iter().filter(|endpoint| endpoint.entry != entry).cloned().collect();
+        list.departed.retain(|departed| departed.strong_count() > 0);
         for address in addresses {
             if next.iter().any(|known| known.address == *address) {
                 continue;
             }
-            let known = endpoints.iter().find(|known| known.address == *address);
-            next.push(known.cloned().unwrap_or_else(|| {
-                let config = &self.config.endpoints[entry];
-                Arc::new(EndpointState::new(*address, entry, config, self.cores))
-            }));
+            if let Some(known) = before.iter().find(|known| known.address == *address) {
+                next.push(known.clone());
+                continue;
+            }
+            let departed = list.departed.iter().filter_map(Weak::upgrade);
+            let returned = departed
+                .into_iter()
+                .find(|known| known.address == *address && known.entry == entry);
+            let endpoint = returned.unwrap_or_else(|| {
+                let version = &self.version;
+                let (config, cores) = (&self.config, self.cores);
+                Arc::new(EndpointState::new(*address, entry, config, cores, version))
+            });
+            if !first_time {
+                endpoint.standing.come_back(now_ms());
+            }
+            next.push(endpoint);
         }
         next.sort_by_key(|endpoint| (endpoint.entry, endpoint.address));
-        let same = next.len() == endpoints.len()
-            && next.iter().zip(endpoints.iter()).all(|(a, b)| Arc::ptr_eq(a, b));
-        if !same {
-            *endpoints = next.into();
-            self.version.fetch_add(1, Ordering::Release);
+        let same = next.len() == before.len()
+            && next.iter().zip(before.iter()).all(|(a, b)| Arc::ptr_eq(a, b));
+        if same {
+            return;
+        }
+        let stays = |old: &Arc<EndpointState>| next.iter().any(|new| Arc::ptr_eq(new, old));
+        let departs = before.iter().filter(|old| !stays(old)).map(Arc::downgrade);
+        list.departed.extend(departs);
+        list.departed.retain(|old| !next.iter().any(|new| std::ptr::eq(old.as_ptr(), &**new)));
+        list.endpoints = next.into();
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Requests under way, by the attempts they have under way.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let endpoints = self.endpoints();
+        endpoints.iter().map(|one| u64::from(one.in_flight.load(Ordering::Relaxed))).sum()
+    }
+
+    /// Leave for one more retry, if the budget has it: `budget_min`, and `budget_percent` of the
+    /// requests under way. Given back when dropped.
+    pub(crate) fn try_retry(self: &Arc<Self>) -> Option<RetryGuard> {
+        let retry = &self.config.retry;
+        let share = self.in_flight() * u64::from(retry.budget_percent) / 100;
+        let most = share.saturating_add(u64::from(retry.budget_min));
+        let more = |retries: u32| (u64::from(retries) < most).then_some(retries + 1);
+        match self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Some(RetryGuard { upstream: self.clone() }),
+            Err(_) => {
+                self.retry_budget_exhausted.fetch_add(1, Ordering::Relaxed);
+                None
+            }
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<[Arc<EndpointState>]>> {
-        self.endpoints.lock().expect("no holder of this lock panics")
+    /// Retries under way.
+    pub(crate) fn retries(&self) -> u32 {
+        self.retries.load(Ordering::Relaxed)
+    }
+
+    /// How notices reach the cores from here on. The first one stays.
+    pub(crate) fn set_postbox(&self, post: Post) {
+        // A reload that keeps this upstream offers the same again.
+        let _kept = self.postbox.set(post);
+    }
+
+    /// Tells `core` to look at `endpoint`.
+    pub(super) fn tell(self: &Arc<Self>, core: usize, endpoint: &Arc<EndpointState>) {
+        if let Some(post) = self.postbox.get() {
+            post(core, UpstreamNotice { upstream: self.clone(), endpoint: endpoint.clone() });
+        }
+    }
+
+    /// Notes that an attempt at `endpoint` went well.
+    pub(super) fn succeeded(&self, endpoint: &EndpointState, now: u64) {
+        endpoint.failures_in_a_row.store(0, Ordering::Relaxed);
+        if endpoint.standing.succeed(now, &self.config.eject) {
+            endpoint.changed();
+            tracing::info!(
+                upstream = self.config.name,
+                endpoint = %endpoint.address,
+                "the endpoint answers again"
+            );
+        }
+    }
+
+    /// Notes that an attempt at `endpoint` failed by its fault; whether it is left out from now on.
+    pub(super) fn failed(&self, endpoint: &Arc<EndpointState>, now: u64) -> bool {
+        let in_a_row = endpoint.failures_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+        let most = self.config.eject.failures;
+        let enough = match endpoint.standing.phase(now) {
+            Phase::InService => most > 0 && in_a_row >= most,
+            Phase::OnProbation => true,
+            Phase::LeftOut => false,
+        };
+        enough && self.eject(endpoint, now)
+    }
+
+    /// Leaves `endpoint` out, unless too many are already: one of two or more always may be.
+    fn eject(&self, endpoint: &Arc<EndpointState>, now: u64) -> bool {
+        // Under the lock, so that two cores do not both take the last place.
+        let list = self.lock();
+        let others = || list.endpoints.iter().filter(|other| !Arc::ptr_eq(other, endpoint));
+        let share = list.endpoints.len() * self.config.eject.max_percent as usize / 100;
+        let out = others().filter(|other| other.standing.ejected_until() != 0).count();
+        let is_first = endpoint.standing.phase(now) != Phase::LeftOut;
+        if !is_first || others().next().is_none() || out >= share.max(1) {
+            return false;
+        }
+        let long = endpoint.standing.eject(now, self.config.eject.period);
+        drop(list);
+        endpoint.changed();
+        tracing::warn!(
+            upstream = self.config.name,
+            endpoint = %endpoint.address,
+            failures = endpoint.failures_in_a_row.load(Ordering::Relaxed),
+            milliseconds = long,
+            "the endpoint is left out for its failures"
+        );
+        true
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, List> {
+        self.list.lock().expect("no holder of this lock panics")
     }
 }
 
@@ -134,21 +297,53 @@ impl EndpointState {
     fn new(
         address: SocketAddr,
         entry: usize,
-        config: &config::Endpoint,
+        upstream: &config::Upstream,
         cores: usize,
+        version: &Arc<AtomicU64>,
     ) -> EndpointState {
+        let config = &upstream.endpoints[entry];
+        let gate = upstream.max_conns.map(|most| Gate::new(most, upstream.queue.length, cores));
         EndpointState {
             address,
             entry,
             weight: config.weight,
             backup: config.backup,
-            in_flight: AtomicU32::new(0),
+            in_flight: CachePadded::new(AtomicU32::new(0)),
             connections: AtomicU32::new(0),
             failures_in_a_row: AtomicU32::new(0),
             health: AtomicU8::new(0),
             drained: AtomicBool::new(false),
+            standing: Standing::default(),
+            gate,
+            version: version.clone(),
             counters: (0..cores).map(|_| EndpointCounters::default()).collect(),
         }
+    }
+
+    /// Whether a success would change what is thought of it.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failures_in_a_row.load(Ordering::Relaxed) != 0 || self.standing.has_been_out()
+    }
+
+    /// Where its connections are bounded: who waits for one.
+    pub(super) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
+    }
+
+    /// Requests that wait for a connection to it, on all cores.
+    pub(crate) fn queued(&self) -> u32 {
+        self.gate.as_ref().map_or(0, Gate::queued)
+    }
+
+    /// How long it is left out for its failures; zero: it is on probation. `None`: it is not.
+    pub(crate) fn ejected_for(&self) -> Option<Duration> {
+        let until = self.standing.ejected_until();
+        (until != 0).then(|| Duration::from_millis(until.saturating_sub(now_ms())))
+    }
+
+    /// What it may take has changed: all cores look again.
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     /// What core `core` counts of it; written by that core alone.
@@ -175,7 +370,17 @@ impl EndpointState {
             Health::Up => 1,
             Health::Down => 2,
         };
+        let before = self.health();
+        if before == health {
+            return;
+        }
+        if before == Health::Down {
+            // Its checks are proof enough: what it failed before is over, and it starts slowly.
+            self.failures_in_a_row.store(0, Ordering::Relaxed);
+            self.standing.come_back(now_ms());
+        }
         self.health.store(value, Ordering::Relaxed);
+        self.changed();
     }
 
     /// Whether an operator has taken it out: no new request goes to it.
@@ -185,5 +390,6 @@ impl EndpointState {
 
     pub(crate) fn set_drained(&self, drained: bool) {
         self.drained.store(drained, Ordering::Relaxed);
+        self.changed();
     }
 }

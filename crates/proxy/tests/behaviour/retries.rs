@@ -125,10 +125,11 @@ fn a_request_goes_to_another_endpoint_where_one_refuses_connections() {
     on_each_driver(|driver| {
         let upstream = Upstream::answering(OK);
         let proxy = Proxy::start(driver, &[nobody(), upstream.address], "[pool]\nidle = 0");
-        for _ in 0..6 {
+        for _ in 0..64 {
             assert_eq!(proxy.ask(POST).status(), 200);
         }
-        assert!(proxy.count("upstream_connect_failed") >= 3);
+        // After five failures in a row it is left out for longer than this takes.
+        assert!((3..=5).contains(&proxy.count("upstream_connect_failed")));
         assert_eq!(proxy.count("upstream_connect_failed"), proxy.count("upstream_retries"));
     });
 }
@@ -148,17 +149,18 @@ fn a_request_is_a_502_where_all_endpoints_refuse_connections() {
 
 #[test]
 fn requests_are_spread_over_the_endpoints_and_connections_are_kept_to_each() {
-    // Goal: round robin, with keep-alive. Method: eight requests over two endpoints.
+    // Goal: both endpoints are used, with keep-alive. Method: sixty-four requests, one at a time; by
+    // chance one of two equal endpoints is left out once in 2^63 runs.
     on_each_driver(|driver| {
         let (one, other) = (Upstream::answering(OK), Upstream::answering(OK));
         let proxy = Proxy::start(driver, &[one.address, other.address], "");
         let mut client = proxy.connect();
-        for _ in 0..8 {
+        for _ in 0..64 {
             assert_eq!(client.ask(GET).status(), 200);
         }
-        assert_eq!((one.requests().len(), other.requests().len()), (4, 4));
+        assert_eq!(one.requests().len() + other.requests().len(), 64);
         assert_eq!((one.connections(), other.connections()), (1, 1));
-        assert_eq!(proxy.count("upstream_reuses"), 6);
+        assert_eq!(proxy.count("upstream_reuses"), 62);
     });
 }
 

@@ -165,7 +165,7 @@ fn out_of_descriptors_it_serves_what_it_has_and_recovers() {
         let endpoints: Vec<String> =
             (1..=100).map(|n| format!("127.0.0.{n}:{}", upstream.address.port())).collect();
         let mut options = vec!["--listen", "127.0.0.1:0", "--cores", "1", "--driver", driver];
-        options.extend(["--pool-idle", "100", "--timeout-pool-idle", "3s"]);
+        options.extend(["--pool-idle", "100", "--pool-idle-timeout", "3s"]);
         options.extend(endpoints.iter().flat_map(|endpoint| ["--upstream", endpoint]));
         let baton = Process::start_with_descriptors(90, &options);
         let mut client = baton.connect();
