@@ -13,6 +13,7 @@ use baton_http1::{
 };
 use baton_runtime::{Buffer, BufferSize, Stream, Timer};
 
+use crate::account::{Account, add};
 use crate::error::{ProxyError, is_timeout};
 use crate::exchange::{Failure, Retry, Seen, leave};
 use crate::limits::{ANSWER_AFTER_REFUSED_BODY, WATCH_CLIENT_AFTER};
@@ -37,6 +38,7 @@ pub(crate) struct Answered {
 pub(crate) struct Answer<'a> {
     pub(crate) proxy: &'a Proxy,
     pub(crate) way: &'a Way,
+    pub(crate) account: &'a Account,
     pub(crate) client: &'a Stream,
     pub(crate) timer: &'a Timer,
     pub(crate) connection: &'a Connection,
@@ -249,11 +251,20 @@ impl Answer<'_> {
             _ => Seen::Part,
         });
         let unsent = self.write_now(&scratch)?;
+        let now = Instant::now();
+        self.account.first_byte_at.set(Some(now));
+        self.account.status.set(head.status);
+        add(&self.account.body_out, taken.body_bytes as u64);
         self.proxy.counters().answered(head.status);
         self.proxy.counters().answer_body_bytes.add(taken.body_bytes as u64);
         let taken = head.bytes + taken.input_bytes;
         buffer.consume(taken);
-        Ok(Next::Final(Begun { first_byte: self.sent.elapsed(), plan, body, unsent }))
+        Ok(Next::Final(Begun {
+            first_byte: now.saturating_duration_since(self.sent),
+            plan,
+            body,
+            unsent,
+        }))
     }
 
     /// Brings the rest of the answer to the client.
@@ -308,7 +319,10 @@ impl Answer<'_> {
             allowance: u64::MAX,
         };
         let counters = self.proxy.counters();
-        let moved = |bytes: usize| counters.answer_body_bytes.add(bytes as u64);
+        let moved = |bytes: usize| {
+            counters.answer_body_bytes.add(bytes as u64);
+            add(&self.account.body_out, bytes as u64);
+        };
         pump.run(buffer, body, moved).await.map_err(|error| match error {
             PumpError::Read(error) => self.failure(ProxyError::AnswerBroken(self.address(), error)),
             PumpError::ReadTimeout => {

@@ -5,19 +5,18 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use baton_http1::{HeadProgress, LocalResponse, MethodKind, RequestFacts, Version};
+use baton_http1::{HeadProgress, MethodKind, RequestFacts};
 use baton_runtime::{Accepted, Buffer, Stream, Timer};
 
+use crate::account::{self, Account};
 use crate::answer::make_room;
 use crate::config::{Limits, Timeouts};
 use crate::error::{ProxyError, is_timeout};
 use crate::exchange::{self, Attempt, Begun, Failure, Outcome, Seen};
 use crate::plan::ListenerRule;
 use crate::proxy::{Current, Proxy, Way};
+use crate::reply::{self, Reply};
 use crate::tunnel;
-
-/// The methods a client may use, for a 405 and for OPTIONS that ask the proxy itself.
-const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
 /// A client connection.
 pub(crate) struct Client {
@@ -38,11 +37,13 @@ pub(crate) struct Client {
     pub(crate) current: Rc<Current>,
     /// The way of the request under way, once that is known.
     pub(crate) way: Option<Way>,
+    /// What is noted of the request under way.
+    pub(crate) account: Account,
 }
 
 impl Client {
     /// The timeouts of the request's route, or while that is unknown of the listener.
-    fn timeouts(&self) -> &Timeouts {
+    pub(crate) fn timeouts(&self) -> &Timeouts {
         self.way.as_ref().map_or_else(|| &self.rule().config.timeouts, Way::timeouts)
     }
 
@@ -54,6 +55,12 @@ impl Client {
     /// What is made of the listener it came from.
     pub(crate) fn rule(&self) -> &ListenerRule {
         self.current.plan.listener(self.listener)
+    }
+
+    /// The request is over.
+    fn close_account(&mut self, proxy: &Proxy, failure: Option<&ProxyError>) {
+        let parties = (self.peer, &self.peer_text);
+        self.account.close(proxy, self.way.as_ref(), parties, failure);
     }
 
     /// Whether the connection ends after the request under way.
@@ -82,6 +89,7 @@ pub(crate) async fn serve(proxy: Rc<Proxy>, connection: Accepted) {
         listener,
         current: proxy.current(),
         way: None,
+        account: Account::begin(),
     };
     while wait_for_request(&proxy, &client).await {
         // Boxed, so that a connection that waits is small, and the memory of a burst is that of
@@ -122,8 +130,12 @@ async fn burst(proxy: &Proxy, client: &mut Client) -> Outcome {
         client.requests += 1;
         client.current = proxy.current();
         client.way = None;
+        client.account = Account::begin();
         let outcome = match one(proxy, client).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => {
+                client.close_account(proxy, None);
+                outcome
+            }
             Err(failure) => Box::pin(fail(proxy, client, failure)).await,
         };
         if outcome != Outcome::KeepAlive {
@@ -172,8 +184,8 @@ async fn begin_slowly(
     };
     match begun {
         Begun::Incomplete => unreachable!("a head is read until it is complete"),
-        Begun::Own(facts, bytes) => {
-            own_answer(proxy, client, facts, bytes).await.map(Slow::Answered)
+        Begun::Reply(facts, bytes, reply) => {
+            answer_locally(proxy, client, facts, bytes, *reply).await.map(Slow::Answered)
         }
         Begun::Sent(attempt) => Ok(Slow::Sent(attempt)),
         Begun::Connect(way, facts, pick) => {
@@ -196,7 +208,10 @@ async fn read_head(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fail
                 client.buffer.advance(count);
                 match exchange::begin(proxy, client)? {
                     Begun::Incomplete => continue,
-                    begun => return Ok(begun),
+                    begun => {
+                        client.account.head_was_late();
+                        return Ok(begun);
+                    }
                 }
             }
             Err(error) if is_timeout(&error) => ProxyError::RequestHeadTimeout(bound),
@@ -206,12 +221,13 @@ async fn read_head(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fail
     }
 }
 
-/// Answers a request that may not go further (Max-Forwards 0, RFC 9110 §7.6.2).
-async fn own_answer(
+/// Answers a request that goes no further.
+async fn answer_locally(
     proxy: &Proxy,
     client: &mut Client,
     facts: RequestFacts,
     bytes: usize,
+    reply: Reply,
 ) -> Result<Outcome, Box<Failure>> {
     client.buffer.consume(bytes);
     // A body is not read: the connection ends instead.
@@ -222,9 +238,8 @@ async fn own_answer(
         (true, false) => Outcome::Close,
         (false, _) => Outcome::Linger,
     };
-    let local =
-        Local { status: 200, body: "", facts: Some(facts), head_only: facts.is_head(), then };
-    answer_locally(proxy, client, local).await
+    let reply = reply.with_page_of(client.way.as_ref());
+    reply::send(proxy, client, &reply, Some(facts), facts.is_head(), then).await
 }
 
 /// Tells the client what went wrong, where it can be told; logs and counts.
@@ -236,72 +251,39 @@ async fn fail(proxy: &Proxy, client: &mut Client, failure: Box<Failure>) -> Outc
         Some(facts) => facts.is_head(),
         None => MethodKind::of_refused(client.buffer.filled()) == MethodKind::Head,
     };
-    proxy.report(&error, client.peer, status);
-    let Some(status) = status else {
-        if seen == Seen::PartUntilClose || matches!(error, ProxyError::ClientStalled(_)) {
-            // The client would take the end of the connection for the end of the body; or it takes
-            // nothing, and what waits for it would stay in the kernel's memory. A failed call
-            // leaves an ordinary close, which is the most that can be done then.
-            let _result = client.stream.reset_on_close();
-        }
-        return Outcome::Abandon;
-    };
-    let keep = request_complete
-        && error.spares_client()
-        && facts.is_some_and(|facts| facts.persistent)
-        && !client.is_last_request(proxy);
-    let then = match (request_complete, keep) {
-        (true, true) => Outcome::KeepAlive,
-        (true, false) => Outcome::Close,
-        (false, _) => Outcome::Linger,
-    };
-    let body = format!("{status} {}\n{}\n", baton_http1::reason_phrase(status), error.reason());
-    let local = Local { status, body: &body, facts, head_only, then };
-    // A client that does not take its answer is gone; the connection ends in either case.
-    answer_locally(proxy, client, local).await.unwrap_or(Outcome::Abandon)
-}
-
-/// An answer of the proxy itself.
-struct Local<'a> {
-    status: u16,
-    body: &'a str,
-    facts: Option<RequestFacts>,
-    /// Whether the body is announced and not sent.
-    head_only: bool,
-    /// What becomes of the connection when it is sent.
-    then: Outcome,
-}
-
-async fn answer_locally(
-    proxy: &Proxy,
-    client: &mut Client,
-    local: Local<'_>,
-) -> Result<Outcome, Box<Failure>> {
-    let Local { status, body, facts, head_only, then } = local;
-    let text = ("Content-Type", "text/plain; charset=utf-8");
-    let extra = [ALLOW, text];
-    let extra = match (status, body.is_empty()) {
-        (405, _) => &extra[..],
-        (_, true) => &extra[..1],
-        (_, false) => &extra[1..],
-    };
-    let mut out = Vec::with_capacity(512);
-    LocalResponse {
-        status,
-        extra,
-        date: &proxy.date(),
-        body: body.as_bytes(),
-        head_only,
-        close: then != Outcome::KeepAlive,
-        version: facts.map_or(Version::Http11, |facts| facts.version),
+    if client.way.is_none() && !client.buffer.is_empty() {
+        client.account.capture_unrouted(proxy, account::Seen::Bytes(client.buffer.filled()));
     }
-    .encode(&mut out);
-    proxy.counters().answered(status);
-    client.timer.set(client.timeouts().body_idle);
-    let mut parts = [io::IoSlice::new(&out)];
-    let written = client.stream.write_all(&mut parts, &client.timer).await;
-    written.map_err(|error| Failure::early(ProxyError::ClientGone(error), facts))?;
-    Ok(then)
+    proxy.report(&error, client.peer, status);
+    let outcome = match status {
+        Some(status) => {
+            let keep = request_complete
+                && error.spares_client()
+                && facts.is_some_and(|facts| facts.persistent)
+                && !client.is_last_request(proxy);
+            let then = match (request_complete, keep) {
+                (true, true) => Outcome::KeepAlive,
+                (true, false) => Outcome::Close,
+                (false, _) => Outcome::Linger,
+            };
+            let reply = Reply::of_status(status, &error.reason());
+            let reply = reply.with_page_of(client.way.as_ref());
+            // A client that does not take its answer is gone; the connection ends in either case.
+            let sent = reply::send(proxy, client, &reply, facts, head_only, then).await;
+            sent.unwrap_or(Outcome::Abandon)
+        }
+        None => {
+            if seen == Seen::PartUntilClose || matches!(error, ProxyError::ClientStalled(_)) {
+                // The client would take the end of the connection for the end of the body; or it
+                // takes nothing, and what waits for it would stay in the kernel's memory. A failed
+                // call leaves an ordinary close, which is the most that can be done then.
+                let _result = client.stream.reset_on_close();
+            }
+            Outcome::Abandon
+        }
+    };
+    client.close_account(proxy, Some(&error));
+    outcome
 }
 
 /// Ends the connection so that the client can read the last answer: what it still sends is read
@@ -345,7 +327,7 @@ pub(crate) struct AddressText {
 const ADDRESS_TEXT_BYTES: usize = 45;
 
 impl AddressText {
-    fn new(address: IpAddr) -> AddressText {
+    pub(crate) fn new(address: IpAddr) -> AddressText {
         let mut text = AddressText { bytes: [0; ADDRESS_TEXT_BYTES], length: 0 };
         write!(text, "{address}").expect("an address has at most 45 bytes");
         text

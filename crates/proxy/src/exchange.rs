@@ -13,12 +13,14 @@ use baton_http1::{
 };
 use baton_runtime::Stream;
 
+use crate::account::add;
 use crate::answer::{Answer, Answered};
 use crate::config::RetryOn;
 use crate::downstream::Client;
 use crate::error::ProxyError;
 use crate::proxy::{Proxy, Way};
 use crate::relay::{Trailers, append_body, write_now};
+use crate::reply::{ALLOW, Reply};
 use crate::upload::{Sending, Upload, both};
 use crate::upstream::{
     After, AttemptOutcome, Connection, Pick, Replay, RetryGuard, Tried, may_retry,
@@ -85,8 +87,8 @@ impl Failure {
 pub(crate) enum Begun {
     /// The head is not complete yet.
     Incomplete,
-    /// The request asks the proxy itself (Max-Forwards 0).
-    Own(RequestFacts, usize),
+    /// The proxy answers itself; the bytes that the head takes.
+    Reply(RequestFacts, usize, Box<Reply>),
     /// The request is on its way.
     Sent(Attempt),
     /// No idle connection to the chosen endpoint was there.
@@ -148,13 +150,16 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
     let facts = head.facts;
     let way = Way::new(client.current.clone(), 0);
     client.way = Some(way.clone());
+    client.account.capture(proxy, &head, &way);
     if let (Framing::Length(bytes), Some(most)) = (facts.framing, way.limits().body_bytes)
         && bytes > most
     {
         return Err(Failure::early(ProxyError::RequestBodyBytes(most), Some(facts)));
     }
     if facts.max_forwards == Some(0) {
-        return Ok(Begun::Own(facts, head.bytes));
+        // It asks the proxy itself (RFC 9110 §7.6.2).
+        let reply = Reply::empty(200, vec![("Allow", ALLOW.to_owned())]);
+        return Ok(Begun::Reply(facts, head.bytes, Box::new(reply)));
     }
     let mut pick = pick(&way, facts, &Tried::default())?;
     loop {
@@ -196,9 +201,11 @@ pub(crate) async fn connect(
     loop {
         let timer = &client.answer_timer;
         let address = chosen.address();
+        client.account.endpoint.set(Some((address, false)));
         let error = match way.upstream().connect(chosen, timer, bound).await {
             Ok(connection) => {
                 proxy.counters().upstream_connects.add(1);
+                client.account.connected_at.set(Some(Instant::now()));
                 match transmit_again(proxy, client, &way, connection) {
                     Ok(attempt) => return Ok(Attempt { trials, ..attempt }),
                     Err(TransmitError::Refused(failure)) => return Err(failure),
@@ -227,7 +234,7 @@ pub(crate) async fn connect(
             // Waiting once more for the one endpoint there is would only double the bound.
             return Err(undelivered(client, facts, error));
         }
-        proxy.retried(&error, client.peer);
+        proxy.retried(&error, client);
         trials._retry = Some(retry);
         chosen = next;
     }
@@ -310,6 +317,8 @@ fn transmit(
         Err(error) => return Err(TransmitError::Broken(Box::new(connection), error)),
     };
     proxy.counters().request_body_bytes.add(taken.body_bytes as u64);
+    add(&client.account.body_in, taken.body_bytes as u64);
+    client.account.endpoint.set(Some((connection.address(), connection.reused)));
     let taken = head.bytes + taken.input_bytes;
     let upload = Upload::default();
     Ok(Attempt {
@@ -321,7 +330,8 @@ fn transmit(
         allowance,
         unsent,
         upload: Upload::default(),
-        sent: Instant::now(),
+        // Without a wait the first byte of the request was there just now.
+        sent: client.account.connected_at.get().unwrap_or_else(|| client.account.started()),
         trials: Trials::default(),
     })
 }
@@ -370,7 +380,7 @@ async fn try_again(
     if chosen.again {
         return Ok(None);
     }
-    proxy.retried(&failure.error, client.peer);
+    proxy.retried(&failure.error, client);
     connect(proxy, client, way, attempt.facts, chosen, trials).await.map(Some)
 }
 
@@ -387,6 +397,7 @@ async fn settle(
         way: &attempt.way,
         client: &client.stream,
         timer: &client.answer_timer,
+        account: &client.account,
         connection: &attempt.connection,
         facts: &attempt.facts,
         upload: &attempt.upload,
@@ -411,6 +422,7 @@ async fn settle(
     let sending = Sending {
         proxy,
         way: &attempt.way,
+        account: &client.account,
         client: &client.stream,
         timer: &client.timer,
         unsent: std::mem::take(&mut attempt.unsent),

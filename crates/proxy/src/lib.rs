@@ -13,6 +13,8 @@
 
 #![forbid(unsafe_code)]
 
+mod access_log;
+mod account;
 mod answer;
 pub mod cli;
 mod clients;
@@ -23,6 +25,7 @@ mod downstream;
 mod error;
 mod exchange;
 mod histogram;
+mod limiter;
 mod limits;
 mod live;
 mod log;
@@ -31,6 +34,7 @@ mod plan;
 mod pool;
 mod proxy;
 mod relay;
+mod reply;
 pub mod route;
 pub mod server;
 mod tunnel;

@@ -47,3 +47,6 @@ pub(crate) const OTHER_CORES_WAIT: Duration = Duration::from_millis(10);
 /// Looks at the endpoints for one choice. After the last, the choice stands, although another core
 /// tries that endpoint already.
 pub(crate) const PICK_LOOKS: usize = 3;
+
+/// How long what the access log still holds may take to be written when it ends.
+pub(crate) const ACCESS_LOG_STOP: Duration = Duration::from_secs(5);

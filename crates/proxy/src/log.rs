@@ -1,17 +1,28 @@
 //! The log: lines on standard error, written by a thread of their own.
 //!
-//! A core hands its line over and goes on, whatever reads the other end. The queue is bounded; what
-//! does not fit is dropped by the writer's thread and not waited for.
+//! A core hands its line over and goes on, whatever reads the other end. The queue is bounded: a line
+//! that finds it full is dropped there and then by who wrote it, and counted ([`dropped`]). Lines
+//! that the thread cannot write, since standard error is closed or full, are lost uncounted.
+
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 
 use crate::config::LogLevel;
 
 /// Lines that may wait to be written. When full: further lines are dropped.
 const LINES_MAX: usize = 8 * 1024;
 
-/// Starts the log. What waits is written out when the guard is dropped.
+/// What counts the dropped lines of the log of the process, once it is started.
+static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// Lines dropped since the start, as the queue was full.
+pub(crate) fn dropped() -> u64 {
+    DROPPED.get().map_or(0, |counter| counter.dropped_lines() as u64)
+}
+
+/// Starts the log. What waits is written out when the guard is dropped, within about a second.
 pub(crate) fn start(level: LogLevel) -> WorkerGuard {
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(LINES_MAX)
@@ -24,6 +35,7 @@ pub(crate) fn start(level: LogLevel) -> WorkerGuard {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
+    let dropped = writer.error_counter();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)
@@ -31,6 +43,8 @@ pub(crate) fn start(level: LogLevel) -> WorkerGuard {
         .with_writer(writer)
         .finish();
     // Only a test that starts two servers finds a log already there; the first one serves both.
-    let _already = tracing::subscriber::set_global_default(subscriber);
+    if tracing::subscriber::set_global_default(subscriber).is_ok() {
+        let _first = DROPPED.set(dropped);
+    }
     guard
 }

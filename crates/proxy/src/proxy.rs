@@ -3,20 +3,21 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
 
 use baton_http1::HeadLimits;
-use baton_runtime::{Accepted, BufferSize, Core, HEAD_BUFFER_BYTES, Service};
+use baton_runtime::{Accepted, BufferSize, Core, HEAD_BUFFER_BYTES, Service, TICK};
 
+use crate::access_log::{AccessLog, Lines, Sink};
 use crate::clients::Clients;
 use crate::config::{self, Limits, Timeouts};
 use crate::counters::Counters;
-use crate::downstream;
+use crate::downstream::{self, Client};
 use crate::error::ProxyError;
 use crate::limits::{FAULT_LINES_PER_SECOND, POOL_SWEEP};
-use crate::plan::Plan;
+use crate::plan::{Plan, RouteState};
 use crate::upstream::{Upstream, UpstreamNotice, Upstreams};
 
 /// What all cores share, over all generations. Counters each belong to one core.
@@ -24,6 +25,29 @@ pub(crate) struct Shared {
     pub(crate) clients: Arc<Clients>,
     /// One per core.
     pub(crate) counters: Arc<[Counters]>,
+    /// What each core counts of its access log.
+    pub(crate) lines: Arc<[Lines]>,
+    pub(crate) sink: AccessLogSink,
+}
+
+/// Where the access log goes: one for all cores, replaced by a reload.
+#[derive(Default)]
+pub(crate) struct AccessLogSink(Mutex<Option<Arc<Sink>>>);
+
+impl AccessLogSink {
+    pub(crate) fn new(sink: Option<Arc<Sink>>) -> AccessLogSink {
+        AccessLogSink(Mutex::new(sink))
+    }
+
+    /// The one in force. Taken at start and at a reload, never by a request.
+    pub(crate) fn current(&self) -> Option<Arc<Sink>> {
+        self.0.lock().expect("no holder of this lock panics").clone()
+    }
+
+    /// Puts another one in force; returns the last.
+    pub(crate) fn replace(&self, sink: Option<Arc<Sink>>) -> Option<Arc<Sink>> {
+        std::mem::replace(&mut *self.0.lock().expect("no holder of this lock panics"), sink)
+    }
 }
 
 /// The state of one core.
@@ -35,6 +59,7 @@ pub(crate) struct Proxy {
     upstreams: Upstreams,
     /// Heads are encoded here. Borrowed only between two awaits.
     pub(crate) scratch: RefCell<Vec<u8>>,
+    pub(crate) access_log: AccessLog,
     date: Cell<Date>,
     fault_lines: Cell<FaultLines>,
 }
@@ -70,6 +95,17 @@ impl Way {
         &self.current.plan.config.routes[self.route]
     }
 
+    /// What all cores know of the route.
+    pub(crate) fn state(&self) -> &RouteState {
+        &self.current.plan.routes[self.route]
+    }
+
+    /// Where it leads, if that is an upstream.
+    pub(crate) fn some_upstream(&self) -> Option<&Upstream> {
+        let upstream = self.current.plan.rule(self.route).upstream?;
+        Some(&self.current.upstreams[upstream])
+    }
+
     pub(crate) fn timeouts(&self) -> &Timeouts {
         &self.route().timeouts
     }
@@ -89,8 +125,7 @@ impl Way {
 
     /// Where it leads. Only for a route that leads to an upstream.
     pub(crate) fn upstream(&self) -> &Upstream {
-        let upstream = self.current.plan.rule(self.route).upstream;
-        &self.current.upstreams[upstream.expect("asked of routes to an upstream alone")]
+        self.some_upstream().expect("asked of routes to an upstream alone")
     }
 }
 
@@ -125,6 +160,7 @@ impl Proxy {
         let upstreams = Upstreams::default();
         let current = Current::new(&core, plan, &upstreams);
         Proxy {
+            access_log: AccessLog::new(core.index(), shared.lines.clone(), shared.sink.current()),
             date: Cell::new(Date::at(core.tick())),
             current: RefCell::new(Rc::new(current)),
             upstreams,
@@ -147,6 +183,7 @@ impl Proxy {
     /// Puts the next generation in force. What is under way keeps the one it began with.
     fn adopt(&self, plan: Arc<Plan>) {
         let next = Current::new(&self.core, plan, &self.upstreams);
+        self.access_log.set_sink(self.shared.sink.current());
         // What the last one alone held is dropped outside of the borrow.
         let _last = self.current.replace(Rc::new(next));
     }
@@ -181,8 +218,9 @@ impl Proxy {
     }
 
     /// Counts a failure after which the request is sent once more.
-    pub(crate) fn retried(&self, error: &ProxyError, peer: SocketAddr) {
-        self.report(error, peer, None);
+    pub(crate) fn retried(&self, error: &ProxyError, client: &Client) {
+        self.report(error, client.peer, None);
+        client.account.retries.set(client.account.retries.get() + 1);
         self.counters().upstream_retries.add(1);
     }
 
@@ -203,6 +241,17 @@ impl Proxy {
         }
         self.fault_lines.set(lines);
         fits.then_some(before)
+    }
+
+    /// Hands the lines of the access log over, each tick, until the core drains; what comes later
+    /// goes when the core ends.
+    pub(crate) async fn tend_access_log(self: Rc<Self>) {
+        let timer = self.core.timer();
+        while !self.core.is_draining() {
+            timer.set_idle(TICK);
+            timer.expired().await;
+            self.access_log.flush(Instant::now());
+        }
     }
 
     /// Looks after the idle connections to endpoints until the core drains.
@@ -232,6 +281,7 @@ impl Front {
     pub(crate) fn start(core: Core, shared: Arc<Shared>, plan: Arc<Plan>) -> Front {
         let proxy = Rc::new(Proxy::new(core, shared, plan));
         proxy.core.spawn(proxy.clone().tend_pool());
+        proxy.core.spawn(proxy.clone().tend_access_log());
         Front(proxy)
     }
 }

@@ -1,23 +1,25 @@
 //! The proxy as a process part: configuration in, running cores out, and their end.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{fmt, io};
 
 use baton_platform as platform;
 use baton_runtime::{AcceptMode, DriverChoice, NewListener, Runtime, RuntimeOptions, StartError};
 
+use crate::access_log::{Lines, Sink};
 use crate::clients::Clients;
 use crate::config::{self, Config};
 use crate::counters::Counters;
 use crate::limits::{
-    ADOPT_BOUND, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED, FULL_MAILBOX_PAUSE,
+    ACCESS_LOG_STOP, ADOPT_BOUND, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED,
+    FULL_MAILBOX_PAUSE,
 };
 use crate::live::Live;
 use crate::plan::Plan;
-use crate::proxy::{Front, Notice, Shared};
+use crate::proxy::{AccessLogSink, Front, Notice, Shared};
 
 /// A running proxy.
 pub struct Server {
@@ -43,6 +45,8 @@ pub enum ServerError {
     Start(StartError),
     /// A setting that stays as it was at start: its name.
     Fixed(&'static str),
+    /// The access log cannot be opened.
+    AccessLog(io::Error),
     /// A core does not answer.
     Stuck,
 }
@@ -54,6 +58,7 @@ impl fmt::Display for ServerError {
             ServerError::Fixed(setting) => {
                 write!(f, "`{setting}` cannot change while the proxy runs; restart it instead")
             }
+            ServerError::AccessLog(error) => write!(f, "access log: {error}"),
             ServerError::Stuck => f.write_str("a core did not take the new configuration in time"),
         }
     }
@@ -83,7 +88,10 @@ impl Server {
             .collect();
         let numbers = numbers_of(config, &listening);
         let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, None));
+        let sink = access_log_sink(config, cores)?;
         let shared = Arc::new(Shared {
+            lines: (0..cores).map(|_| Lines::default()).collect(),
+            sink: AccessLogSink::new(sink),
             clients: Arc::new(Clients::new(config.limits.connections_per_ip)),
             counters: (0..cores).map(|_| Counters::default()).collect(),
         });
@@ -111,7 +119,14 @@ impl Server {
         let cores = self.runtime.cores();
         let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, Some(&before)));
         connect_upstreams(&self.runtime, &plan);
+        let last_sink = match before.config.access_log == config.access_log {
+            true => None,
+            false => self.shared.sink.replace(access_log_sink(config, cores)?),
+        };
         self.adopt(&plan)?;
+        if let Some(sink) = last_sink {
+            sink.stop(ACCESS_LOG_STOP);
+        }
         for listener in new {
             self.runtime.accept_from(listener);
         }
@@ -180,6 +195,13 @@ impl Server {
         &self.live
     }
 
+    /// Opens the file of the access log anew: it was moved away.
+    pub fn reopen_access_log(&self) {
+        if let Some(sink) = self.shared.sink.current() {
+            sink.reopen();
+        }
+    }
+
     /// The counters of each core, read while it runs.
     pub fn counters(&self) -> &[Counters] {
         &self.shared.counters
@@ -190,6 +212,11 @@ impl Server {
     pub fn stop(self, bound: Duration) -> bool {
         self.runtime.drain();
         let clean = self.runtime.join(bound);
+        if let Some(sink) = self.shared.sink.replace(None)
+            && !sink.stop(ACCESS_LOG_STOP)
+        {
+            tracing::warn!("the access log is not written to its end");
+        }
         self.shared.log_counters();
         clean
     }
@@ -199,6 +226,12 @@ impl Server {
         tracing::info!(open = self.runtime.connections(), "connections");
         self.shared.log_counters();
     }
+}
+
+/// Opens the access log, if there is to be one.
+fn access_log_sink(config: &Config, cores: usize) -> Result<Option<Arc<Sink>>, ServerError> {
+    let Some(access_log) = &config.access_log else { return Ok(None) };
+    Sink::start(access_log, cores).map(Some).map_err(ServerError::AccessLog)
 }
 
 /// Lets the upstreams tell a core that another one left something for it.

@@ -1,5 +1,6 @@
 //! Two connections whose bytes no longer concern HTTP (101 Switching Protocols).
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use baton_runtime::{Buffer, BufferSize, Core, Stream, Timer};
 
+use crate::account::add;
 use crate::downstream::Client;
 use crate::limits::RELAY_TURN_BYTES;
 use crate::proxy::Proxy;
@@ -23,9 +25,26 @@ pub(crate) async fn run(
 ) {
     let early = std::mem::replace(&mut client.buffer, proxy.core.buffer(BufferSize::Head));
     let core = &proxy.core;
+    let (up, down) = (&client.account.tunnel.0, &client.account.tunnel.1);
     let (one, other) = (&client.timer, &client.answer_timer);
-    let up = Half { core, from: &client.stream, to: upstream, own: one, opposite: other, idle };
-    let down = Half { core, from: upstream, to: &client.stream, own: other, opposite: one, idle };
+    let up = Half {
+        core,
+        from: &client.stream,
+        to: upstream,
+        own: one,
+        opposite: other,
+        idle,
+        moved: up,
+    };
+    let down = Half {
+        core,
+        from: upstream,
+        to: &client.stream,
+        own: other,
+        opposite: one,
+        idle,
+        moved: down,
+    };
     let (mut up, mut down) = (pin!(up.run(early)), pin!(down.run(rest)));
     let (mut up_ended, mut down_ended) = (false, false);
     poll_fn(|cx| {
@@ -56,6 +75,8 @@ struct Half<'a> {
     /// The timer of the other direction: a byte in one keeps both.
     opposite: &'a Timer,
     idle: Duration,
+    /// Counts the bytes.
+    moved: &'a Cell<u64>,
 }
 
 impl Half<'_> {
@@ -86,7 +107,9 @@ impl Half<'_> {
     }
 
     async fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        self.to.write_all(&mut [IoSlice::new(bytes)], self.own).await
+        self.to.write_all(&mut [IoSlice::new(bytes)], self.own).await?;
+        add(self.moved, bytes.len() as u64);
+        Ok(())
     }
 
     fn keep(&self) {

@@ -9,6 +9,7 @@ use std::task::Poll;
 use baton_http1::{BodyDecoder, BodyError, Framing, RequestFacts};
 use baton_runtime::{Buffer, BufferSize, Stream, Timer};
 
+use crate::account::{Account, add};
 use crate::answer::{Answer, Answered};
 use crate::error::ProxyError;
 use crate::exchange::{Failure, Seen};
@@ -41,6 +42,7 @@ impl Default for Upload {
 pub(crate) struct Sending<'a> {
     pub(crate) proxy: &'a Proxy,
     pub(crate) way: &'a Way,
+    pub(crate) account: &'a Account,
     pub(crate) client: &'a Stream,
     pub(crate) timer: &'a Timer,
     pub(crate) unsent: Vec<u8>,
@@ -79,7 +81,10 @@ impl Sending<'_> {
             allowance: self.allowance,
         };
         let counters = self.proxy.counters();
-        let moved = |bytes: usize| counters.request_body_bytes.add(bytes as u64);
+        let moved = |bytes: usize| {
+            counters.request_body_bytes.add(bytes as u64);
+            add(&self.account.body_in, bytes as u64);
+        };
         pump.run(buffer, body, moved).await
     }
 }
