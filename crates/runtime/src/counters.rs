@@ -58,6 +58,8 @@ pub struct CoreCounters {
     pub heartbeats: Counter,
     /// Heartbeats by how late they came: see [`LAG_BOUNDS_US`].
     pub lag: [Counter; LAG_BOUNDS_US.len() + 1],
+    /// The lag of all heartbeats together, microseconds.
+    pub lag_sum_us: Counter,
     /// The worst heartbeat lag so far, microseconds.
     pub lag_worst_us: Counter,
     /// CPU time of the core's thread at its last heartbeat, nanoseconds.
@@ -70,6 +72,7 @@ impl CoreCounters {
         let lag_us = u64::try_from(lag.as_micros()).unwrap_or(u64::MAX);
         let class = LAG_BOUNDS_US.iter().position(|bound| lag_us < *bound);
         self.lag[class.unwrap_or(LAG_BOUNDS_US.len())].add(1);
+        self.lag_sum_us.add(lag_us);
         self.heartbeats.add(1);
         self.cpu_ns.set(u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX));
         if lag_us > self.lag_worst_us.read() {
@@ -91,6 +94,7 @@ mod tests {
         let classes: Vec<u64> = counters.lag.iter().map(Counter::read).collect();
         assert_eq!(classes, [2, 1, 0, 1, 1, 1]);
         assert_eq!(counters.lag_worst_us.read(), 9_000_000);
+        assert_eq!(counters.lag_sum_us.read(), 9_000_000 + 100_000 + 99_999 + 3_000 + 2_999);
         assert_eq!(counters.heartbeats.read(), 6);
     }
 }
