@@ -13,6 +13,10 @@ macro_rules! counters {
         }
 
         impl Counters {
+            /// Every counter's name and meaning, in the order of their definition.
+            pub(crate) const MEANINGS: &[(&str, &str)] =
+                &[$((stringify!($name), concat!($($doc),*)),)*];
+
             /// Every counter's name and value, in the order of their definition.
             pub fn read(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.read()),)*]

@@ -20,6 +20,7 @@ pub mod cli;
 mod clients;
 pub mod command;
 pub mod config;
+mod control;
 mod counters;
 mod downstream;
 mod error;
