@@ -38,6 +38,7 @@ mod relay;
 mod reply;
 pub mod route;
 pub mod server;
+mod top;
 mod tunnel;
 pub mod units;
 mod upload;
