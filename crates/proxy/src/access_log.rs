@@ -10,6 +10,9 @@
 //! comes from peers is escaped and cut, so a line is always one line of at most
 //! [`LINE_BYTES_MAX`] bytes.
 //!
+//! A line costs its core 155 ns (Combined) or 360 ns (JSON), 75 ns of them to copy the head, as measured
+//! by `cost_of_a_line`.
+//!
 //! Never on a core: a system call, but one that wakes the thread for each buffer; a lock; an
 //! allocation for a line.
 

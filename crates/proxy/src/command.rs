@@ -51,7 +51,7 @@ fn print(text: &str) -> ExitCode {
 fn run(config: &Config) -> ExitCode {
     let _log = log::start(config.log_level);
     let Some(signals) = signals() else { return ExitCode::from(EXIT_FAILURE) };
-    let server = match Server::start(config) {
+    let server = match Server::start(config, no_file()) {
         Ok(server) => server,
         Err(error) => return failed(&error),
     };
@@ -88,7 +88,7 @@ fn run_demo(options: &DemoConfig) -> ExitCode {
         Err(error) => return failed(&error),
     };
     let config = Config::demo(options.listen, UpstreamAddr::Ip(origin.addresses()[0]));
-    let server = match Server::start(&config) {
+    let server = match Server::start(&config, no_file()) {
         Ok(server) => server,
         Err(error) => return failed(&error),
     };
@@ -180,6 +180,11 @@ fn leave_at_next_signal(mut signals: Signals) {
     if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(wait) {
         tracing::warn!(%error, "a second signal will not be heard");
     }
+}
+
+/// A server that was given its configuration by flags has no file to read anew.
+fn no_file() -> server::Load {
+    Box::new(|| Err("the configuration came from flags, so there is no file to read".to_owned()))
 }
 
 fn failed(error: &dyn Display) -> ExitCode {

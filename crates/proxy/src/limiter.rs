@@ -10,6 +10,9 @@
 //! tell a state that may be given up from one that may not. What would be left of it is
 //! [`Rate::admit`].
 //!
+//! A check costs 9 ns for a whole route, 17 ns for one client and 45 ns for many, as measured by
+//! `cost_of_a_check`.
+//!
 //! Never: reads the clock, waits, or allocates after it was made.
 
 mod concurrency;
@@ -149,7 +152,7 @@ fn refused(wait: u64) -> Decision {
 }
 
 impl RateLimiter {
-    /// A limit nobody has used yet. Takes 2 MiB where it tells keys apart.
+    /// A limit that nobody has used yet. Takes 2 MiB where it tells keys apart.
     pub(crate) fn new(config: &config::RateLimit) -> RateLimiter {
         Self::starting_at(config, Instant::now())
     }
@@ -191,8 +194,9 @@ impl RateLimiter {
         }
     }
 
-    /// Keys that were forgotten while they still owed something, for want of room; and requests
-    /// admitted uncounted, since another core held the key's place. Since its start.
+    /// Keys that were forgotten while they still owed something, for want of room; and requests that
+    /// were counted against a reserve, as another core that had their place was put aside. Since the
+    /// limit was made.
     pub(crate) fn forgotten(&self) -> (u64, u64) {
         match &self.states {
             States::One(_) => (0, 0),

@@ -1,9 +1,10 @@
 //! The proxy as a process part: configuration in, running cores out, and their end.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use baton_platform as platform;
@@ -11,7 +12,8 @@ use baton_runtime::{AcceptMode, DriverChoice, NewListener, Runtime, RuntimeOptio
 
 use crate::access_log::{Lines, Sink};
 use crate::clients::Clients;
-use crate::config::{self, Config};
+use crate::config::{self, AdminAddress, Config};
+use crate::control::{self, Control, Hooks};
 use crate::counters::Counters;
 use crate::limits::{
     ACCESS_LOG_STOP, ADOPT_BOUND, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED,
@@ -21,13 +23,27 @@ use crate::live::Live;
 use crate::plan::Plan;
 use crate::proxy::{AccessLogSink, Front, Notice, Shared};
 
-/// A running proxy.
+/// A running proxy: its cores, and the control plane beside them.
 pub struct Server {
+    running: Arc<Running>,
+    addresses: Vec<SocketAddr>,
+    control: Mutex<Option<Control>>,
+}
+
+/// The part of a server that a reload changes.
+struct Running {
     runtime: Runtime,
     shared: Arc<Shared>,
     live: Arc<Live>,
+    /// Whether new clients are welcome.
+    ready: Arc<AtomicBool>,
     listening: Mutex<Vec<Listening>>,
+    /// Reads the configuration anew.
+    load: Load,
 }
+
+/// Reads the configuration that a server runs by anew. Its error is for whoever asked.
+pub type Load = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
 
 /// An address that is listened on.
 #[derive(Clone)]
@@ -47,6 +63,8 @@ pub enum ServerError {
     Fixed(&'static str),
     /// The access log cannot be opened.
     AccessLog(io::Error),
+    /// The control plane cannot be started, or its address not be listened on.
+    Admin(io::Error),
     /// A core does not answer.
     Stuck,
 }
@@ -59,7 +77,8 @@ impl fmt::Display for ServerError {
                 write!(f, "`{setting}` cannot change while the proxy runs; restart it instead")
             }
             ServerError::AccessLog(error) => write!(f, "access log: {error}"),
-            ServerError::Stuck => f.write_str("a core did not take the new configuration in time"),
+            ServerError::Admin(error) => write!(f, "admin: {error}"),
+            ServerError::Stuck => f.write_str("a core has not yet taken the new configuration"),
         }
     }
 }
@@ -67,20 +86,29 @@ impl fmt::Display for ServerError {
 impl std::error::Error for ServerError {}
 
 impl Server {
-    /// Starts the cores. Blocks: not to be called on a core.
+    /// Starts the cores and the control plane. Blocks, for names that are to be resolved up to
+    /// [`NAMES_BOUND`]: not to be called on a core. `load`: what a reload asked of the control plane
+    /// reads.
     ///
     /// # Errors
-    /// `ServerError::Start`; nothing is left behind.
-    pub fn start(config: &Config) -> Result<Server, ServerError> {
+    /// Every `ServerError` but `Fixed`; nothing is left behind.
+    pub fn start(config: &Config, load: Load) -> Result<Server, ServerError> {
         let cores = config.runtime.cores.unwrap_or_else(|| platform::usable_cpus().count()).max(1);
         let options = RuntimeOptions {
             cores: Some(cores),
             driver: driver_choice(config.runtime.driver),
             accept: accept_mode(config.runtime.accept),
-            listen: config.addresses().collect(),
             connections_max: connections_max(config.limits.connections),
             ..RuntimeOptions::default()
         };
+        let sink = access_log_sink(config, cores)?;
+        let shared = Arc::new(Shared {
+            clients: Arc::new(Clients::new(config.limits.connections_per_ip)),
+            counters: (0..cores).map(|_| Counters::default()).collect(),
+            lines: (0..cores).map(|_| Lines::default()).collect(),
+            sink: AccessLogSink::new(sink),
+        });
+        // The runtime numbers listeners in the order in which they are opened.
         let listening: Vec<Listening> = config
             .addresses()
             .enumerate()
@@ -88,19 +116,26 @@ impl Server {
             .collect();
         let numbers = numbers_of(config, &listening);
         let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, None));
-        let sink = access_log_sink(config, cores)?;
-        let shared = Arc::new(Shared {
-            lines: (0..cores).map(|_| Lines::default()).collect(),
-            sink: AccessLogSink::new(sink),
-            clients: Arc::new(Clients::new(config.limits.connections_per_ip)),
-            counters: (0..cores).map(|_| Counters::default()).collect(),
-        });
         let (given, first) = (shared.clone(), plan.clone());
         let make = move |core| Front::start(core, given.clone(), first.clone());
         let runtime = Runtime::start(&options, make).map_err(ServerError::Start)?;
+        // Clients that come from here on wait in the backlog.
+        let opened: Result<Vec<NewListener>, StartError> =
+            config.addresses().map(|address| runtime.open_listener(address)).collect();
+        let opened = opened.map_err(ServerError::Start)?;
+        debug_assert!(opened.iter().map(NewListener::number).eq(0..listening.len()));
+        let addresses = opened.iter().map(NewListener::address).collect();
         connect_upstreams(&runtime, &plan);
         let live = Arc::new(Live::new(runtime.observer(), shared.counters.clone(), plan));
-        Ok(Server { runtime, shared, live, listening: Mutex::new(listening) })
+        let ready = Arc::new(AtomicBool::new(false));
+        let listening = Mutex::new(listening);
+        let running = Arc::new(Running { runtime, shared, live, ready, listening, load });
+        let control = start_control(&running, config)?;
+        for listener in opened {
+            running.runtime.accept_from(listener);
+        }
+        running.ready.store(true, Ordering::Release);
+        Ok(Server { running, addresses, control: Mutex::new(Some(control)) })
     }
 
     /// Puts another configuration in force: everything but the cores themselves. Connections,
@@ -108,22 +143,96 @@ impl Server {
     /// Blocks until every core has it.
     ///
     /// # Errors
-    /// `ServerError::Fixed` and `ServerError::Start`: nothing has changed.
+    /// `ServerError::Fixed`, `Start`, `AccessLog`: nothing has changed.
     pub fn reload(&self, config: &Config) -> Result<(), ServerError> {
+        self.running.reload(config)
+    }
+
+    /// The addresses clients reach it at, ports filled in, in the order of the configuration it was
+    /// started with.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where operators reach it, the port filled in.
+    pub fn admin_address(&self) -> Option<AdminAddress> {
+        let control = self.control.lock().expect("no holder of this lock panics");
+        control.as_ref().and_then(|control| control.address().cloned())
+    }
+
+    /// The cores below it.
+    pub fn runtime(&self) -> &Runtime {
+        &self.running.runtime
+    }
+
+    /// Opens the file of the access log anew: it was moved away.
+    pub fn reopen_access_log(&self) {
+        if let Some(sink) = self.running.shared.sink.current() {
+            sink.reopen();
+        }
+    }
+
+    /// The counters of each core, read while it runs.
+    pub fn counters(&self) -> &[Counters] {
+        &self.running.shared.counters
+    }
+
+    /// Stops accepting, lets exchanges under way end within the drain bound, waits for it, and
+    /// writes the counters to the log. Returns whether all ended by themselves. The control plane
+    /// answers until then, and says that it is not ready.
+    pub fn stop(&self, bound: Duration) -> bool {
+        let Running { runtime, shared, ready, .. } = &*self.running;
+        ready.store(false, Ordering::Release);
+        runtime.drain();
+        let clean = runtime.join(bound);
+        if let Some(sink) = shared.sink.replace(None)
+            && !sink.stop(ACCESS_LOG_STOP)
+        {
+            tracing::warn!("the access log is not written to its end");
+        }
+        let control = self.control.lock().expect("no holder of this lock panics").take();
+        drop(control);
+        shared.log_counters();
+        clean
+    }
+
+    /// Writes every counter that is not 0 to the log, summed over the cores.
+    pub fn log_counters(&self) {
+        tracing::info!(open = self.running.runtime.connections(), "connections");
+        self.running.shared.log_counters();
+    }
+}
+
+/// Starts the thread beside the cores.
+fn start_control(running: &Arc<Running>, config: &Config) -> Result<Control, ServerError> {
+    // Not to hold the server up from within itself.
+    let asked: Weak<Running> = Arc::downgrade(running);
+    let reload = move || {
+        let running = asked.upgrade().ok_or("the proxy stops")?;
+        let config = (running.load)()?;
+        running.reload(&config).map_err(|error| format!("{error}; nothing has changed"))?;
+        Ok(format!("generation {} is in force\n", running.live.plan().generation))
+    };
+    let hooks = Hooks { reload: Box::new(reload), ready: running.ready.clone() };
+    control::start(running.live.clone(), config.admin.clone(), hooks).map_err(ServerError::Admin)
+}
+
+impl Running {
+    fn reload(&self, config: &Config) -> Result<(), ServerError> {
         // One after the other.
         let mut listening = self.listening.lock().expect("no holder of this lock panics");
         let before = self.live.plan();
         refuse_fixed(&before.config, config)?;
         let Moves { next, new, gone } = self.moves(config, &listening)?;
-        let numbers = numbers_of(config, &next);
         let cores = self.runtime.cores();
+        let has_other_log = before.config.access_log != config.access_log;
+        let sink = if has_other_log { access_log_sink(config, cores)? } else { None };
+        // From here on nothing fails for what the configuration says.
+        let numbers = numbers_of(config, &next);
         let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, Some(&before)));
         connect_upstreams(&self.runtime, &plan);
-        let last_sink = match before.config.access_log == config.access_log {
-            true => None,
-            false => self.shared.sink.replace(access_log_sink(config, cores)?),
-        };
-        self.adopt(&plan)?;
+        let last_sink = if has_other_log { self.shared.sink.replace(sink) } else { None };
+        let adopted = self.adopt(&plan);
         if let Some(sink) = last_sink {
             sink.stop(ACCESS_LOG_STOP);
         }
@@ -138,7 +247,7 @@ impl Server {
         *listening = next;
         tracing::info!(generation = plan.generation, "the configuration is in force");
         self.live.set_plan(plan);
-        Ok(())
+        adopted
     }
 
     /// What becomes of the listeners. Opens those that are new.
@@ -148,7 +257,7 @@ impl Server {
         for asked in config.addresses() {
             let known = rest.iter().position(|known| known.asked == asked);
             if let Some(known) = known {
-                moves.next.push(rest.swap_remove(known));
+                moves.next.push(rest.remove(known));
                 continue;
             }
             let listener = self.runtime.open_listener(asked).map_err(ServerError::Start)?;
@@ -159,10 +268,12 @@ impl Server {
         Ok(moves)
     }
 
-    /// Hands the plan to every core and waits until it is in force there.
+    /// Hands the plan to every core and waits until it is in force there. A core that does not come
+    /// to it in time takes it later.
     fn adopt(&self, plan: &Arc<Plan>) -> Result<(), ServerError> {
         let postbox = self.runtime.postbox::<Notice>();
         let (done, finished) = sync_channel(postbox.cores());
+        let end = Instant::now() + ADOPT_BOUND;
         for core in 0..postbox.cores() {
             let mut notice = Notice::Adopt(plan.clone(), done.clone());
             while let Err(back) = postbox.post(core, notice) {
@@ -174,74 +285,10 @@ impl Server {
             }
         }
         for _ in 0..postbox.cores() {
-            finished.recv_timeout(ADOPT_BOUND).map_err(|_| ServerError::Stuck)?;
+            let left = end.saturating_duration_since(Instant::now());
+            finished.recv_timeout(left).map_err(|_| ServerError::Stuck)?;
         }
         Ok(())
-    }
-
-    /// The addresses clients reach it at, ports filled in, in the order of the configuration it was
-    /// started with.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        self.runtime.addresses()
-    }
-
-    /// The cores below it.
-    pub fn runtime(&self) -> &Runtime {
-        &self.runtime
-    }
-
-    /// What runs, for the control plane.
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.live
-    }
-
-    /// Opens the file of the access log anew: it was moved away.
-    pub fn reopen_access_log(&self) {
-        if let Some(sink) = self.shared.sink.current() {
-            sink.reopen();
-        }
-    }
-
-    /// The counters of each core, read while it runs.
-    pub fn counters(&self) -> &[Counters] {
-        &self.shared.counters
-    }
-
-    /// Stops accepting, lets exchanges under way end within the drain bound, waits for it, and
-    /// writes the counters to the log. Returns whether all ended by themselves.
-    pub fn stop(self, bound: Duration) -> bool {
-        self.runtime.drain();
-        let clean = self.runtime.join(bound);
-        if let Some(sink) = self.shared.sink.replace(None)
-            && !sink.stop(ACCESS_LOG_STOP)
-        {
-            tracing::warn!("the access log is not written to its end");
-        }
-        self.shared.log_counters();
-        clean
-    }
-
-    /// Writes every counter that is not 0 to the log, summed over the cores.
-    pub fn log_counters(&self) {
-        tracing::info!(open = self.runtime.connections(), "connections");
-        self.shared.log_counters();
-    }
-}
-
-/// Opens the access log, if there is to be one.
-fn access_log_sink(config: &Config, cores: usize) -> Result<Option<Arc<Sink>>, ServerError> {
-    let Some(access_log) = &config.access_log else { return Ok(None) };
-    Sink::start(access_log, cores).map(Some).map_err(ServerError::AccessLog)
-}
-
-/// Lets the upstreams tell a core that another one left something for it.
-fn connect_upstreams(runtime: &Runtime, plan: &Plan) {
-    for upstream in &plan.upstreams {
-        let postbox = runtime.postbox::<Notice>();
-        upstream.set_postbox(Box::new(move |core, notice| {
-            // What it was about stands at the endpoint; a notice that is lost only delays it.
-            let _lost = postbox.post(core, Notice::Upstream(notice));
-        }));
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -107,7 +107,7 @@ impl std::error::Error for StartError {}
 /// The running cores.
 pub struct Runtime {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     driver: Driver,
     addresses: Vec<SocketAddr>,
     backlog: u32,
@@ -146,7 +146,7 @@ impl Runtime {
         let (driver, threads) = start_threads(options.driver, seats.collect(), Arc::new(make))?;
         Ok(Runtime {
             shared,
-            threads,
+            threads: Mutex::new(threads),
             driver,
             accepting: if dealt { cores..cores + 1 } else { 0..cores },
             listeners: AtomicUsize::new(addresses.len()),
@@ -237,12 +237,12 @@ impl Runtime {
 
     /// Whether all cores have ended.
     pub fn is_finished(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished)
+        self.threads().iter().all(JoinHandle::is_finished)
     }
 
     /// Waits until the cores have ended after [`Runtime::drain`]; after `bound` what is still under
     /// way is aborted. Returns whether everything ended by itself.
-    pub fn join(mut self, bound: Duration) -> bool {
+    pub fn join(&self, bound: Duration) -> bool {
         let end = Instant::now() + bound;
         let mut clean = true;
         while !self.is_finished() && clean {
@@ -253,10 +253,15 @@ impl Runtime {
         if !clean {
             self.abort();
         }
-        for thread in self.threads.drain(..) {
+        let threads = std::mem::take(&mut *self.threads());
+        for thread in threads {
             clean &= thread.join().is_ok();
         }
         clean
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().expect("no holder of this lock panics")
     }
 }
 

@@ -305,7 +305,7 @@ fn endpoint(config: &config::Upstream, endpoint: &EndpointState) -> EndpointNumb
             Health::Up => HealthWord::Up,
             Health::Down => HealthWord::Down,
         },
-        ejected: false,
+        ejected: endpoint.ejected_for().is_some(),
         drained: endpoint.is_drained(),
         in_flight: u64::from(endpoint.in_flight.load(Ordering::Relaxed)),
         connections: u64::from(endpoint.connections.load(Ordering::Relaxed)),

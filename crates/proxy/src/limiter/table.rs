@@ -1,9 +1,13 @@
-//! The numbers of many keys in a table of fixed size that cores share without a lock.
+//! The numbers of many keys in a table of fixed size that cores share.
 //!
 //! A key has its place in one bucket, by its fingerprint. A request of a known key reads the bucket
-//! and exchanges one number. Only a key that is not there claims the bucket, for a few stores; it
-//! takes the place of the key that is the first to owe nothing, mostly one that owes nothing
-//! already and is therefore as good as unknown. So no key has to be swept out.
+//! and exchanges one number. Only a key that is not there claims the bucket, for a few stores, so
+//! that it is there once; it takes the place of the key that is the first to owe nothing, mostly one
+//! that owes nothing already and is therefore as good as unknown. So nobody has to sweep.
+//!
+//! No core waits for another one: should the kernel put one aside that has a claim, the others count
+//! the requests of that key, and of others that are new to the bucket, against the bucket's reserve
+//! number for as long. It is a number like those of keys, so each time a key may have its burst twice.
 //!
 //! With more keys in debt than a bucket has places the one that owes least is forgotten: keys that
 //! are over their limit owe most and stay.
@@ -13,16 +17,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Decision, Rate, refused};
 
-/// Keys of one bucket: with the claim, two cache lines.
+/// Keys of one bucket: with what is beside them, two cache lines.
 const PLACES: usize = 7;
 
 /// Buckets of a table, a power of two. 114,688 keys in 2 MiB. When a bucket is full: see above.
 const BUCKETS: usize = 16 * 1024;
 
 /// Times a key is looked for while another core brings it, or has the claim, each some tens of
-/// nanoseconds. Then that core is taken for one that the kernel has put aside, and the request is
-/// admitted uncounted.
-const LOOKS_MAX: usize = 200;
+/// nanoseconds. Then that core is taken for one that the kernel has put aside: see above.
+const LOOKS_MAX: usize = 64;
 
 /// The moment of a place whose key changes just now. No real moment is that late.
 const CHANGING: u64 = u64::MAX;
@@ -33,7 +36,7 @@ const _: () = assert!(size_of::<Bucket>() == 128);
 pub(super) struct Table {
     buckets: Box<[Bucket]>,
     evicted: AtomicU64,
-    uncounted: AtomicU64,
+    reserved: AtomicU64,
 }
 
 /// Invariant: no fingerprint but 0 is there twice. The moments of a place rise, but where a key
@@ -46,6 +49,8 @@ struct Bucket {
     claimed: AtomicBool,
     /// From when on the key of the same place owes nothing.
     moments: [AtomicU64; PLACES],
+    /// The same for all keys that cannot get in.
+    reserve: AtomicU64,
 }
 
 impl Table {
@@ -53,12 +58,12 @@ impl Table {
         Table {
             buckets: (0..BUCKETS).map(|_| Bucket::default()).collect(),
             evicted: AtomicU64::new(0),
-            uncounted: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
         }
     }
 
     pub(super) fn forgotten(&self) -> (u64, u64) {
-        (self.evicted.load(Ordering::Relaxed), self.uncounted.load(Ordering::Relaxed))
+        (self.evicted.load(Ordering::Relaxed), self.reserved.load(Ordering::Relaxed))
     }
 
     pub(super) fn check(&self, fingerprint: u64, rate: &Rate, now: u64) -> Decision {
@@ -75,8 +80,8 @@ impl Table {
             }
             spin_loop();
         }
-        self.uncounted.fetch_add(1, Ordering::Relaxed);
-        rate.admitted(now + rate.interval, now)
+        self.reserved.fetch_add(1, Ordering::Relaxed);
+        rate.check(&bucket.reserve, now)
     }
 
     /// Counts the first request of a key that was not found; `None`: it has to be looked for again.
@@ -164,4 +169,9 @@ impl Drop for Claim<'_> {
 impl Table {
     /// Keys there is room for.
     pub(super) const KEYS: usize = PLACES * BUCKETS;
+
+    /// Claims or frees the bucket of `fingerprint`, as a core would that is put aside then.
+    pub(super) fn set_claimed(&self, fingerprint: u64, claimed: bool) {
+        self.buckets[fingerprint as usize % BUCKETS].claimed.store(claimed, Ordering::Release);
+    }
 }

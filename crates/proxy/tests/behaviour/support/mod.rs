@@ -49,11 +49,16 @@ pub(crate) fn on_each_driver(test: impl Fn(DriverChoice) + Sync) {
 
 fn io_uring_refusal() -> Option<String> {
     let nowhere: SocketAddr = ([127, 0, 0, 1], 9).into();
-    match Server::start(&configuration(DriverChoice::IoUring, &[nowhere], "")) {
+    match start(&configuration(DriverChoice::IoUring, &[nowhere], "")) {
         Ok(_) => None,
         Err(ServerError::Start(error @ StartError::Driver { .. })) => Some(error.to_string()),
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Starts a server that has no file to read anew.
+fn start(config: &config::Config) -> Result<Server, ServerError> {
+    Server::start(config, Box::new(|| Err("it has no file".to_owned())))
 }
 
 fn configuration(driver: DriverChoice, upstreams: &[SocketAddr], settings: &str) -> config::Config {
@@ -77,7 +82,7 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// `settings`: what the configuration file says besides addresses, as TOML.
     pub(crate) fn start(driver: DriverChoice, upstreams: &[SocketAddr], settings: &str) -> Proxy {
-        let server = Server::start(&configuration(driver, upstreams, settings));
+        let server = start(&configuration(driver, upstreams, settings));
         let server = server.unwrap_or_else(|error| panic!("{error}"));
         Proxy { address: server.addresses()[0], server: Some(server) }
     }
