@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use baton_http1::{
-    FieldSlots, HeadLimits, MethodKind, RequestContext, RequestHead, ResponseHead, encode_request,
-    encode_response, plan_response,
+    Edits, FieldSlots, HeadLimits, MethodKind, RequestContext, RequestHead, ResponseHead,
+    encode_request, encode_response, plan_response,
 };
 
 const REQUEST: &[u8] = b"GET /assets/app/main.3f9c2a.js?v=20240611 HTTP/1.1\r\n\
@@ -31,12 +31,8 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\n\
     ETag: \"6f1d2c3b4a59-38c4\"\r\n\
     Connection: keep-alive\r\n\r\n";
 
-const CONTEXT: RequestContext<'_> = RequestContext {
-    peer: b"203.0.113.7",
-    proto: "http",
-    fallback_host: b"localhost",
-    via: b"baton",
-};
+const CONTEXT: RequestContext<'_> =
+    RequestContext::new(b"203.0.113.7", "http", b"localhost", b"baton");
 
 const DATE: &[u8] = b"Tue, 11 Jun 2024 09:12:45 GMT";
 
@@ -74,7 +70,7 @@ fn main() {
             .expect("the response is complete");
         let plan = plan_response(&facts, &head, false).expect("the response was asked for");
         out.clear();
-        encode_response(&head, &plan, DATE, &mut out);
+        encode_response(&head, &plan, DATE, &Edits::NONE, &mut out);
         black_box(&out);
     });
 }

@@ -1,5 +1,6 @@
 //! Chunks, trailers and the proxy's own answers to bytes.
 
+use crate::edits::Edits;
 use crate::fields::encode_field;
 use crate::name::may_be_trailer;
 use crate::syntax::{TOKEN, span, trim};
@@ -57,6 +58,8 @@ pub struct LocalResponse<'a> {
     pub status: u16,
     /// Further fields: names are tokens, values hold no control bytes, none frames the message.
     pub extra: &'a [(&'a str, &'a str)],
+    /// What the operator changes of the fields, those of `extra` included.
+    pub edits: Edits<'a>,
     /// Value of Date, an IMF-fixdate (RFC 9110 §5.6.7).
     pub date: &'a [u8],
     /// The body, or what it would be for HEAD.
@@ -76,8 +79,11 @@ impl LocalResponse<'_> {
         encode_status_line(self.status, reason_phrase(self.status).as_bytes(), out);
         encode_field(b"Date", self.date, out);
         for (name, value) in self.extra {
-            encode_field(name.as_bytes(), value.as_bytes(), out);
+            if !self.edits.remove.contains(name.as_bytes()) {
+                encode_field(name.as_bytes(), value.as_bytes(), out);
+            }
         }
+        out.extend_from_slice(self.edits.append.as_bytes());
         let has_body = !matches!(self.status, 204 | 304);
         if has_body {
             encode_content_length(self.body.len() as u64, out);
@@ -168,6 +174,7 @@ pub fn reason_phrase(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edits::{FieldBlock, FieldName, FieldNames};
 
     #[test]
     fn a_chunk_header_is_the_length_in_hex() {
@@ -207,6 +214,7 @@ mod tests {
         LocalResponse {
             status,
             extra: &[("Content-Type", "text/plain")],
+            edits: Edits::NONE,
             date: b"now",
             body: b"hello",
             head_only: false,
@@ -232,6 +240,20 @@ mod tests {
         assert_eq!(encoded(close), format!("{start}Connection: close\r\n\r\nhello"));
         let http10 = LocalResponse { version: Version::Http10, ..response(404) };
         assert_eq!(encoded(http10), format!("{start}Connection: keep-alive\r\n\r\nhello"));
+    }
+
+    #[test]
+    fn a_local_response_is_edited_as_any_other() {
+        let name = |name| FieldName::new(name).expect("valid");
+        let mut append = FieldBlock::default();
+        append.push(&name("content-type"), b"text/html");
+        let remove = FieldNames::new([name("Content-Type")]);
+        let edits = Edits { remove: &remove, append: &append };
+        assert_eq!(
+            encoded(LocalResponse { edits, ..response(404) }),
+            "HTTP/1.1 404 Not Found\r\nDate: now\r\ncontent-type: text/html\r\n\
+             Content-Length: 5\r\n\r\nhello"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use httparse::Header;
 
+use crate::edits::FieldNames;
 use crate::error::HeadError;
 use crate::framing::Occurrence;
 use crate::limits::{CONNECTION_OPTIONS_MAX, FIELDS_MAX};
@@ -61,6 +62,9 @@ pub(crate) struct FieldLines<'h, 'b> {
     /// The Upgrade fields, which are not kept, and the Trailer fields, which are.
     upgrade: FieldSet,
     trailer: FieldSet,
+    /// The Host fields, which are kept, and what a client says about itself, which is not.
+    host: FieldSet,
+    identity: FieldSet,
 }
 
 /// The fields that decide something, as found in one pass over the lines.
@@ -100,6 +104,13 @@ pub(crate) struct ConnectionOptions {
     pub(crate) upgrade: bool,
 }
 
+/// Fields that are left out although they were kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Without {
+    pub(crate) host: bool,
+    pub(crate) trailer: bool,
+}
+
 /// Who sent a head: some names matter only in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
@@ -118,7 +129,16 @@ impl<'h, 'b> FieldLines<'h, 'b> {
         slots: &'h [Header<'b>],
         sender: Sender,
     ) -> Option<(Self, Findings)> {
-        let mut lines = Self { head, slots, kept: 0, verbatim: 0, upgrade: 0, trailer: 0 };
+        let mut lines = Self {
+            head,
+            slots,
+            kept: 0,
+            verbatim: 0,
+            upgrade: 0,
+            trailer: 0,
+            host: 0,
+            identity: 0,
+        };
         let mut found = Findings::default();
         // From the last line to the first: where a line ends is then known from the one before.
         let mut end = head.strip_suffix(b"\r\n")?.len();
@@ -151,6 +171,7 @@ impl<'h, 'b> FieldLines<'h, 'b> {
             }
             Name::Host => {
                 found.host.at(slot);
+                self.host |= 1 << slot;
                 return true;
             }
             Name::Expect => {
@@ -165,7 +186,8 @@ impl<'h, 'b> FieldLines<'h, 'b> {
                 self.trailer |= 1 << slot;
                 return true;
             }
-            Name::ClientIdentity => return sender == Sender::Upstream,
+            Name::ClientIdentity if sender == Sender::Upstream => return true,
+            Name::ClientIdentity => self.identity |= 1 << slot,
             Name::Connection => found.connection |= 1 << slot,
             Name::ContentLength => found.content_length.at(slot),
             Name::TransferEncoding => found.transfer_encoding.at(slot),
@@ -251,7 +273,7 @@ impl<'h, 'b> FieldLines<'h, 'b> {
         self.verbatim &= !(1 << slot);
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = Field<'b>> + use<'h, 'b> {
+    pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = Field<'b>> + use<'h, 'b> {
         self.slots.iter().map(|header| Field { name: header.name, value: header.value })
     }
 
@@ -261,10 +283,7 @@ impl<'h, 'b> FieldLines<'h, 'b> {
 
     /// The values of the Upgrade fields in order.
     pub(crate) fn upgrade_values(&self) -> impl Iterator<Item = &'b [u8]> {
-        let upgrade = self.upgrade;
-        (0..self.slots.len())
-            .filter(move |slot| upgrade >> slot & 1 == 1)
-            .map(|slot| self.slots[slot].value)
+        self.slots_of(self.upgrade).map(|field| field.value)
     }
 
     /// Bytes of the head.
@@ -277,14 +296,43 @@ impl<'h, 'b> FieldLines<'h, 'b> {
         &self.head[..self.start(0)]
     }
 
+    /// The values of what a client says about itself under exactly `name`, in any case.
+    pub(crate) fn identity_values(&self, name: &[u8]) -> impl Iterator<Item = &'b [u8]> {
+        self.slots_of(self.identity)
+            .filter(move |field| field.name.as_bytes().eq_ignore_ascii_case(name))
+            .map(|field| field.value)
+    }
+
+    fn slots_of(&self, mut set: FieldSet) -> impl Iterator<Item = &'h Header<'b>> + use<'h, 'b> {
+        let slots = self.slots;
+        std::iter::from_fn(move || {
+            let slot = (set != 0).then(|| set.trailing_zeros() as usize)?;
+            set &= set - 1;
+            Some(&slots[slot])
+        })
+    }
+
     /// Appends the lines of the kept fields in their order, each as `name: value CRLF`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.encode_set(self.kept, out);
     }
 
-    /// As [`FieldLines::encode`], without the Trailer fields.
-    pub(crate) fn encode_without_trailer(&self, out: &mut Vec<u8>) {
-        self.encode_set(self.kept & !self.trailer, out);
+    /// As [`FieldLines::encode`], without those in `without` and those that `names` names.
+    pub(crate) fn encode_without(&self, without: Without, names: &FieldNames, out: &mut Vec<u8>) {
+        let mut set = self.kept;
+        set &= if without.host { !self.host } else { FieldSet::MAX };
+        set &= if without.trailer { !self.trailer } else { FieldSet::MAX };
+        if !names.is_empty() {
+            let mut left = set;
+            while left != 0 {
+                let slot = left.trailing_zeros() as usize;
+                left &= left - 1;
+                if names.contains(self.slots[slot].name.as_bytes()) {
+                    set &= !(1 << slot);
+                }
+            }
+        }
+        self.encode_set(set, out);
     }
 
     fn encode_set(&self, set: FieldSet, out: &mut Vec<u8>) {

@@ -1,13 +1,16 @@
 //! What an intermediary removes and adds (RFC 9110 §7.6): the only place that edits a head.
 
+use crate::client::{self, ClientFields, Origin};
 use crate::connection::ResponsePlan;
+use crate::edits::Edits;
 use crate::encode::{
     encode_content_length, encode_decimal, encode_persistence, encode_status_line,
 };
-use crate::fields::encode_field;
+use crate::fields::{Without, encode_field};
 use crate::framing::Framing;
 use crate::request::RequestHead;
 use crate::response::ResponseHead;
+use crate::target::{Authority, OriginForm};
 use crate::upgrade;
 use crate::version::Version;
 
@@ -22,10 +25,32 @@ pub struct RequestContext<'a> {
     pub fallback_host: &'a [u8],
     /// The pseudonym of this proxy in Via: a token (RFC 9110 §7.6.3).
     pub via: &'a [u8],
+    /// What the upstream is told about the client.
+    pub client: ClientFields,
+    /// The target to send instead of the client's. `*` (RFC 9112 §3.2.4) stays.
+    pub target: Option<OriginForm<'a>>,
+    /// The Host to send instead of the client's, which X-Forwarded-Host tells.
+    pub host: Option<Authority<'a>>,
+    /// What the operator changes of the fields.
+    pub edits: Edits<'a>,
+}
+
+impl<'a> RequestContext<'a> {
+    /// A request of `peer` over `proto` that goes on as it is. The other two as the fields say.
+    pub const fn new(
+        peer: &'a [u8],
+        proto: &'a str,
+        fallback_host: &'a [u8],
+        via: &'a [u8],
+    ) -> RequestContext<'a> {
+        let client = ClientFields { x_forwarded: true, forwarded: false, peer_trusted: false };
+        let edits = Edits::NONE;
+        RequestContext { peer, proto, fallback_host, via, client, target: None, host: None, edits }
+    }
 }
 
 /// Longest text that [`encode_request`] adds by itself, apart from the context's. Bytes.
-const REQUEST_ADDITIONS_BYTES_MAX: usize = 320;
+const REQUEST_ADDITIONS_BYTES_MAX: usize = 320 + client::ADDITIONS_BYTES_MAX;
 
 /// Longest text that [`encode_response`] adds by itself, apart from the date. Bytes.
 const RESPONSE_ADDITIONS_BYTES_MAX: usize = 128;
@@ -34,43 +59,72 @@ const RESPONSE_ADDITIONS_BYTES_MAX: usize = 128;
 ///
 /// Field order and names stay. Removed: Connection and what it names (except fields meant for
 /// every recipient), Keep-Alive, Proxy-Connection, TE, Transfer-Encoding, Upgrade,
-/// HTTP2-Settings, Proxy, and what a client says about itself in X-Forwarded-*, X-Real-IP and
-/// Forwarded. Written anew: Host after an absolute-form target, the framing field, TE and
-/// Upgrade where they hold, X-Forwarded-For, -Proto and -Host, Max-Forwards less one, and one
-/// more Via.
+/// HTTP2-Settings, Proxy, what a client says about itself in X-Forwarded-*, X-Real-IP and
+/// Forwarded, and what `context.edits` removes. Added behind the rest: the lines of the edits.
+/// Written anew: the framing field, TE and Upgrade where they hold, Host after an absolute-form
+/// target or where the context has another, the fields of `context.client`, Max-Forwards less
+/// one, and one more Via.
 ///
 /// A request with Max-Forwards 0 must not be sent on (RFC 9110 §7.6.2).
 pub fn encode_request(head: &RequestHead<'_, '_>, context: &RequestContext<'_>, out: &mut Vec<u8>) {
-    let facts = &head.facts;
+    let edits = &context.edits;
     let host = head.host.unwrap_or(context.fallback_host);
     out.reserve(
         head.lines.encoded_bytes_max()
-            + context.peer.len()
+            + 2 * context.peer.len()
             + context.via.len()
-            + 2 * host.len()
+            + 3 * host.len()
+            + edits.append.as_bytes().len()
             + REQUEST_ADDITIONS_BYTES_MAX,
     );
-    if head.start_line_in_place {
-        out.extend_from_slice(head.lines.start_line());
+    encode_request_line(head, context.target, out);
+    match context.host {
+        Some(other) => encode_field(b"Host", other.as_bytes(), out),
+        None if head.host_in_place => {}
+        None => encode_field(b"Host", host, out),
+    }
+    if context.host.is_none() && edits.remove.is_empty() {
+        head.lines.encode(out);
     } else {
-        out.extend_from_slice(head.method.as_str().as_bytes());
-        out.push(b' ');
-        head.target.encode(out);
-        out.extend_from_slice(b" HTTP/1.1\r\n");
+        let without = Without { host: context.host.is_some(), trailer: false };
+        head.lines.encode_without(without, edits.remove, out);
     }
-    if !head.host_in_place {
-        encode_field(b"Host", host, out);
+    out.extend_from_slice(edits.append.as_bytes());
+    let removed = |name: &[u8]| edits.remove.contains(name);
+    let origin = Origin { peer: context.peer, proto: context.proto, host };
+    client::encode(head, context.client, &origin, removed, out);
+    if !removed(b"Via") {
+        out.extend_from_slice(match head.version {
+            Version::Http10 => b"Via: 1.0 ",
+            Version::Http11 => b"Via: 1.1 ",
+        });
+        out.extend_from_slice(context.via);
+        out.extend_from_slice(b"\r\n");
     }
-    head.lines.encode(out);
-    encode_field(b"X-Forwarded-For", context.peer, out);
-    encode_field(b"X-Forwarded-Proto", context.proto.as_bytes(), out);
-    encode_field(b"X-Forwarded-Host", host, out);
-    out.extend_from_slice(match head.version {
-        Version::Http10 => b"Via: 1.0 ",
-        Version::Http11 => b"Via: 1.1 ",
-    });
-    out.extend_from_slice(context.via);
-    out.extend_from_slice(b"\r\n");
+    encode_request_framing(head, out);
+}
+
+fn encode_request_line(
+    head: &RequestHead<'_, '_>,
+    target: Option<OriginForm<'_>>,
+    out: &mut Vec<u8>,
+) {
+    let target = target.filter(|_| !head.target.is_asterisk());
+    if target.is_none() && head.start_line_in_place {
+        return out.extend_from_slice(head.lines.start_line());
+    }
+    out.extend_from_slice(head.method.as_str().as_bytes());
+    out.push(b' ');
+    match target {
+        Some(other) => out.extend_from_slice(other.as_bytes()),
+        None => head.target.encode(out),
+    }
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+}
+
+/// Appends what holds for the next hop and the framing, and the end of the head.
+fn encode_request_framing(head: &RequestHead<'_, '_>, out: &mut Vec<u8>) {
+    let facts = &head.facts;
     if let Some(hops) = facts.max_forwards {
         debug_assert!(hops > 0, "a request with no hops left is answered by the proxy");
         out.extend_from_slice(b"Max-Forwards: ");
@@ -99,20 +153,24 @@ pub fn encode_request(head: &RequestHead<'_, '_>, context: &RequestContext<'_>, 
 /// Always an HTTP/1.1 status line (RFC 9110 §6.2). Removed and written anew as for a request,
 /// with the framing of `plan`; `date` is added if the upstream sent none (RFC 9110 §6.6.1).
 /// Content-Length stays on an answer to HEAD and on a 304, and goes from a 204. Upgrade stays on
-/// a 101 and on a 426, which must have it (RFC 9110 §15.5.22).
+/// a 101 and on a 426, which must have it (RFC 9110 §15.5.22). `edits` is applied to the rest.
 pub fn encode_response(
     head: &ResponseHead<'_, '_>,
     plan: &ResponsePlan,
     date: &[u8],
+    edits: &Edits<'_>,
     out: &mut Vec<u8>,
 ) {
-    out.reserve(head.lines.encoded_bytes_max() + date.len() + RESPONSE_ADDITIONS_BYTES_MAX);
+    out.reserve(
+        head.lines.encoded_bytes_max()
+            + date.len()
+            + edits.append.as_bytes().len()
+            + RESPONSE_ADDITIONS_BYTES_MAX,
+    );
     encode_start_line(head, out);
-    if plan.trailers {
-        head.lines.encode(out);
-    } else {
-        head.lines.encode_without_trailer(out);
-    }
+    let without = Without { host: false, trailer: !plan.trailers };
+    head.lines.encode_without(without, edits.remove, out);
+    out.extend_from_slice(edits.append.as_bytes());
     if !head.has_date {
         encode_field(b"Date", date, out);
     }

@@ -1,8 +1,10 @@
 //! What must hold for any bytes: one function for each fuzz target, called by tests as well.
 //!
 //! What we send on is read back by [`naive`], a reader that shares no code with the parsers: it
-//! must find exactly the messages that it finds in the bytes we were sent.
+//! must find exactly the messages that it finds in the bytes we were sent, but for what edits
+//! change of their fields.
 
+mod edited;
 mod naive;
 mod relay;
 mod verdict;
@@ -10,8 +12,8 @@ mod verdict;
 pub(crate) use verdict::{DATE, Verdict, request_verdict, response_verdict};
 
 use crate::{
-    BodyDecoder, FieldSlots, Framing, HeadLimits, MethodKind, PieceKind, RequestFacts, RequestHead,
-    ResponseHead, Version, encode_interim, encode_response, plan_response,
+    BodyDecoder, Edits, FieldSlots, Framing, HeadLimits, MethodKind, PieceKind, RequestFacts,
+    RequestHead, ResponseHead, Version, encode_interim, encode_response, plan_response,
 };
 use relay::{Decoded, Relayed, relay_body};
 use verdict::CONTEXT;
@@ -23,8 +25,9 @@ pub const MARK: &[u8] = b"--MARK--";
 const SMALL: HeadLimits = HeadLimits { head_bytes_max: 256, fields_max: 6, target_bytes_max: 48 };
 
 /// A request head gets the same verdict however it is cut, and what is sent on reads back as the
-/// same request, once by the naive reader and once by ourselves.
+/// same request, once by the naive reader and once by ourselves; also if edits are applied to it.
 pub fn request_head(input: &[u8]) {
+    edited::request(input);
     for limits in [HeadLimits::default(), SMALL] {
         let verdict = request_verdict(input, &limits);
         let Verdict::Accepted { bytes, encoded } = verdict else { continue };
@@ -45,8 +48,9 @@ pub fn request_head(input: &[u8]) {
 }
 
 /// A response head gets the same verdict however it is cut, and what is sent on reads back as the
-/// same response.
+/// same response; also if edits are applied to it.
 pub fn response_head(input: &[u8]) {
+    edited::response(input);
     for limits in [HeadLimits::default(), SMALL] {
         for method in [MethodKind::Get, MethodKind::Head] {
             let verdict = response_verdict(input, &limits, method);
@@ -164,7 +168,7 @@ fn forward_response(upstream: &[u8], facts: &RequestFacts) {
             continue;
         }
         let Ok(plan) = plan_response(facts, &head, false) else { return };
-        encode_response(&head, &plan, DATE, &mut sent);
+        encode_response(&head, &plan, DATE, &Edits::NONE, &mut sent);
         let ours = naive::head(&sent).expect("what is sent on is strict");
         assert_eq!(ours.bytes, sent.len(), "what is sent on is one head");
         let theirs = naive::head(rest).expect("an accepted head is a strict one");

@@ -15,14 +15,16 @@
 //!
 //! No function here reads a clock, a socket or a file, waits, or keeps state between calls that
 //! its caller does not hold. Heads and bodies are parsed without allocation; encoders append to
-//! the caller's buffer.
+//! the caller's buffer. What an operator changes of a head ([`Edits`]) is compiled beforehand.
 
 #![forbid(unsafe_code)]
 
 mod authority;
 mod body;
 mod chunk;
+mod client;
 mod connection;
+mod edits;
 mod encode;
 mod error;
 mod fields;
@@ -43,7 +45,9 @@ mod upgrade;
 mod version;
 
 pub use body::{BodyDecoder, Piece, PieceKind};
+pub use client::ClientFields;
 pub use connection::{ResponsePlan, plan_response};
+pub use edits::{Edits, FieldBlock, FieldName, FieldNameError, FieldNames};
 pub use encode::{
     CHUNK_END, CHUNK_HEADER_BYTES_MAX, LAST_CHUNK, LocalResponse, chunk_header, encode_trailers,
     reason_phrase,
@@ -59,5 +63,5 @@ pub use limits::{
 pub use method::{Method, MethodKind};
 pub use request::{RequestFacts, RequestHead};
 pub use response::ResponseHead;
-pub use target::Target;
+pub use target::{Authority, OriginForm, Target};
 pub use version::Version;

@@ -120,7 +120,7 @@ impl<'h, 'b> ResponseHead<'h, 'b> {
     }
 
     /// All fields as received, in order; also those that are not sent on.
-    pub fn fields(&self) -> impl Iterator<Item = Field<'b>> + use<'h, 'b> {
+    pub fn fields(&self) -> impl DoubleEndedIterator<Item = Field<'b>> + use<'h, 'b> {
         self.lines.all()
     }
 }

@@ -3,6 +3,7 @@
 use crate::authority::is_authority;
 use crate::error::HeadError;
 use crate::method::MethodKind;
+use crate::syntax::is_target;
 
 /// What a request asks for, in the form it is sent on: origin-form, or `*` for OPTIONS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,39 @@ pub struct Target<'b> {
     /// `*`, or what the client sent from the path on. It starts with `/`, or with `?` where an
     /// absolute-form target has a query and no path.
     text: &'b str,
+}
+
+/// A target in origin-form (RFC 9112 §3.2.1) that may go into a request line: it begins with `/`
+/// and has no bytes but those of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OriginForm<'a>(&'a [u8]);
+
+impl<'a> OriginForm<'a> {
+    /// Checks a path with its query.
+    pub fn new(text: &'a [u8]) -> Option<OriginForm<'a>> {
+        (text.first() == Some(&b'/') && is_target(text)).then_some(OriginForm(text))
+    }
+
+    /// The target as it is sent.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+}
+
+/// A valid `host[:port]` (RFC 9110 §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authority<'a>(&'a [u8]);
+
+impl<'a> Authority<'a> {
+    /// Checks `host[:port]`.
+    pub fn new(text: &'a [u8]) -> Option<Authority<'a>> {
+        is_authority(text).then_some(Authority(text))
+    }
+
+    /// The text as it is sent.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
 }
 
 /// A target, with the authority that an absolute-form target brings.
@@ -139,6 +173,16 @@ mod tests {
         assert_eq!(options("http://a"), sent("*", "a"));
         assert_eq!(options("http://a/"), sent("/", "a"));
         assert_eq!(options("http://a?b"), sent("/?b", "a"));
+    }
+
+    #[test]
+    fn what_may_go_into_a_request_line_begins_with_a_slash_and_has_no_other_bytes() {
+        for text in ["", "a", "?a", "*", "/a b", "/a#b", "/\r\n", "/\u{e9}", "/\0"] {
+            assert_eq!(OriginForm::new(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(OriginForm::new(b"/a?b").map(|target| target.as_bytes()), Some(&b"/a?b"[..]));
+        assert_eq!(Authority::new(b"a:b"), None);
+        assert_eq!(Authority::new(b"a:80").map(|host| host.as_bytes()), Some(&b"a:80"[..]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use baton_http1::{
-    BodyDecoder, BodyError, FieldSlots, RequestFacts, ResponseHead, ResponsePlan, Version,
+    BodyDecoder, BodyError, Edits, FieldSlots, RequestFacts, ResponseHead, ResponsePlan, Version,
     encode_interim, encode_response, plan_response,
 };
 use baton_runtime::{Buffer, BufferSize, Stream, Timer};
@@ -241,7 +241,7 @@ impl Answer<'_> {
         let early = !self.upload.complete.get();
         let last = self.last || early || self.proxy.core.is_draining();
         let plan = plan_response(self.facts, &head, last).map_err(refused)?;
-        encode_response(&head, &plan, &self.proxy.date(), &mut scratch);
+        encode_response(&head, &plan, &self.proxy.date(), &Edits::NONE, &mut scratch);
         let mut body = BodyDecoder::new(plan.upstream_body);
         let input = if plan.tunnel { &[] } else { &buffer.filled()[head.bytes..] };
         let taken = append_body(input, &mut body, plan.downstream, trailers(&plan), &mut scratch);

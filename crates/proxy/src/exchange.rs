@@ -297,12 +297,8 @@ fn transmit(
     let refused = |error| TransmitError::Refused(Failure::early(error, Some(facts)));
     let mut scratch = proxy.scratch.borrow_mut();
     scratch.clear();
-    let context = RequestContext {
-        peer: client.peer_text.as_bytes(),
-        proto: "http",
-        fallback_host: connection.host(),
-        via: VIA,
-    };
+    let peer = client.peer_text.as_bytes();
+    let context = RequestContext::new(peer, "http", connection.host(), VIA);
     encode_request(head, &context, &mut scratch);
     let mut body = BodyDecoder::new(facts.framing);
     let input = &client.buffer.filled()[head.bytes..];

@@ -96,6 +96,7 @@ pub(crate) async fn send(
     LocalResponse {
         status: reply.status,
         extra: &extra,
+        edits: baton_http1::Edits::NONE,
         date: &proxy.date(),
         body,
         head_only,

@@ -36,7 +36,8 @@ const WRITTEN_ANEW: [&str; 6] =
     ["connection", "content-length", "te", "transfer-encoding", "upgrade", "date"];
 
 /// Fields by which the proxy tells what it knows.
-const OURS: [&str; 4] = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "via"];
+const OURS: [&str; 5] =
+    ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "via"];
 
 /// The head at the start of `input`, if it is complete and strict.
 pub(crate) fn head(input: &[u8]) -> Option<Head> {
@@ -183,7 +184,7 @@ pub(crate) fn assert_forwarded_request(theirs: &Head, ours: &Head) {
     assert_eq!(ours.values("host").len(), 1);
     assert!(!ours.values("host")[0].is_empty());
     framing(ours);
-    for name in OURS.iter().filter(|name| **name != "via") {
+    for name in ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"] {
         assert_eq!(ours.values(name).len(), 1, "{name} is ours alone");
     }
     let no_trace = ["forwarded", "x-real-ip", "x-forwarded-port", "x-forwarded-server", "proxy"];
@@ -207,6 +208,21 @@ pub(crate) fn assert_forwarded_response(theirs: &Head, ours: &Head) {
     framing(ours);
     assert!(ours.values("keep-alive").is_empty());
     assert_is_subsequence(theirs, ours, &[]);
+}
+
+/// Checks that there is one Host, and that it is `host`.
+pub(crate) fn assert_host(ours: &Head, host: &[u8]) {
+    assert_eq!(ours.values("host"), [host]);
+}
+
+/// Checks what is sent on with edits that add fields called `appended`: nothing of one connection
+/// travels on, and nothing is made up or out of order but those and what the proxy writes.
+pub(crate) fn assert_edited(theirs: &Head, ours: &Head, appended: &[String]) {
+    for name in ["keep-alive", "proxy-connection", "http2-settings", "proxy"] {
+        assert!(ours.values(name).is_empty(), "{name} is removed");
+    }
+    let added: Vec<&str> = appended.iter().map(String::as_str).collect();
+    assert_is_subsequence(theirs, ours, &[&["host", "max-forwards"], &added[..]].concat());
 }
 
 /// Checks the trailer section that is sent on against the one received.

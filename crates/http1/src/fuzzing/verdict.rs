@@ -3,18 +3,14 @@
 use super::relay::cuts;
 use crate::scan::{self, Stop};
 use crate::{
-    FieldSlots, Framing, HeadError, HeadLimits, HeadProgress, MethodKind, RequestContext,
+    Edits, FieldSlots, Framing, HeadError, HeadLimits, HeadProgress, MethodKind, RequestContext,
     RequestFacts, RequestHead, ResponseHead, Version, encode_interim, encode_request,
     encode_response, plan_response,
 };
 
 /// The proxy's side of a request in tests.
-pub(crate) const CONTEXT: RequestContext<'_> = RequestContext {
-    peer: b"192.0.2.7",
-    proto: "http",
-    fallback_host: b"fallback.test",
-    via: b"baton",
-};
+pub(crate) const CONTEXT: RequestContext<'_> =
+    RequestContext::new(b"192.0.2.7", "http", b"fallback.test", b"baton");
 
 /// The current time in tests.
 pub(crate) const DATE: &[u8] = b"Tue, 11 Jun 2024 09:12:45 GMT";
@@ -124,7 +120,7 @@ fn response_once(input: &[u8], limits: &HeadLimits, method: MethodKind) -> Verdi
                 encode_interim(&head, &mut encoded);
             } else {
                 match plan_response(&facts, &head, false) {
-                    Ok(plan) => encode_response(&head, &plan, DATE, &mut encoded),
+                    Ok(plan) => encode_response(&head, &plan, DATE, &Edits::NONE, &mut encoded),
                     Err(error) => return Verdict::Refused(error),
                 }
             }
