@@ -4,32 +4,82 @@
 //! from the table in `config` (see `flags`). Nothing here prints or exits: help and errors are
 //! returned as text.
 
+mod args;
 mod flags;
+mod request;
+mod rewrite;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
 
-use crate::config::{self, Config, DriverChoice, LOG_LEVEL, LogLevel, UpstreamAddr};
-use flags::{OriginSettings, Settings};
+use crate::config::{self, AdminAddress, Config, DriverChoice, Loaded, LogLevel};
+use args::{Cli, USAGE};
+pub use request::{MatchConfig, MatchRequest};
+pub(crate) use rewrite::format_files;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Proxy until stopped.
-    Run(Config),
+    Run(RunConfig),
     /// The file at the path is valid and says this; report it and end.
     Check(Config, PathBuf),
+    /// Write the routes in the order in which they are tried, and end.
+    Routes(Config),
+    /// Say which route a request takes and why, and end.
+    Match(MatchConfig),
+    /// Give files one form, and end.
+    Fmt(FmtConfig),
+    /// Tell the proxy that answers at the address to read its file again.
+    Reload(AdminAddress),
+    /// Show what the proxy that answers at the address does, until told to end.
+    Top(AdminAddress),
+    /// Say what of this machine holds a proxy back, and end.
+    Doctor,
     /// Serve the built-in origin until stopped.
     Origin(OriginConfig),
     /// Serve the built-in origin and a proxy before it until stopped.
     Demo(DemoConfig),
     /// Write the text to standard output and end with status 0.
     Info(String),
+}
+
+/// A proxy, and where its configuration is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunConfig {
+    /// What it starts with.
+    pub config: Config,
+    /// The file, which a reload reads again; `None`: flags or standard input.
+    pub path: Option<PathBuf>,
+    /// Every file that was read.
+    pub files: Vec<PathBuf>,
+    /// The level of the command line, which goes before the file's, after a reload too.
+    pub log: Option<LogLevel>,
+}
+
+impl RunConfig {
+    /// Reads the file again. `None`: there is none.
+    pub fn load_again(&self) -> Option<Result<Loaded, config::ConfigError>> {
+        let loaded = config::load(self.path.as_deref()?);
+        Some(loaded.map(|mut loaded| {
+            loaded.config.log_level = self.log.unwrap_or(loaded.config.log_level);
+            loaded
+        }))
+    }
+}
+
+/// Files that get one form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FmtConfig {
+    /// The files; `-` is standard input, whose form goes to standard output.
+    pub files: Vec<PathBuf>,
+    /// Say which have another form, and change none.
+    pub check: bool,
 }
 
 /// The built-in origin: a server that answers every request itself.
@@ -114,164 +164,6 @@ fn refused(problem: &str) -> UsageError {
 
 fn usage_error(text: String) -> UsageError {
     UsageError { text: format!("{}\n", text.trim_end()), exit: EXIT_USAGE }
-}
-
-const USAGE: &str = "\
-Usage: baton --listen <ADDR> --upstream <ADDR> [OPTIONS]
-       baton run --config <FILE>
-       baton check --config <FILE>
-       baton origin --listen <ADDR>
-       baton demo";
-
-/// An HTTP edge proxy.
-#[derive(Parser)]
-#[command(
-    name = "baton",
-    bin_name = "baton",
-    version,
-    override_usage = USAGE.trim_start_matches("Usage: "),
-    subcommand_negates_reqs = true,
-    max_term_width = 100
-)]
-struct Cli {
-    #[command(subcommand)]
-    command: Option<Subcommands>,
-
-    #[command(flatten)]
-    proxy: ProxyArgs,
-
-    /// The least severe event that is logged.
-    #[arg(
-        long,
-        global = true,
-        value_name = LOG_LEVEL.placeholder(),
-        help = flags::help(&LOG_LEVEL),
-        value_parser = flags::parse_log_level
-    )]
-    log: Option<LogLevel>,
-}
-
-#[derive(Args)]
-struct ProxyArgs {
-    /// Address to accept on, such as :8080 (every IPv4 interface) or 127.0.0.1:8080; repeatable.
-    #[arg(long, value_name = "ADDR", required = true, value_parser = parse_listen)]
-    listen: Vec<SocketAddr>,
-
-    /// Endpoint to send to, such as 127.0.0.1:9000 or name:9000; repeat to balance.
-    #[arg(long, value_name = "ADDR", required = true, value_parser = parse_upstream)]
-    upstream: Vec<UpstreamAddr>,
-
-    /// Write the configuration file that says the same, and end.
-    #[arg(long)]
-    print_config: bool,
-
-    #[command(flatten)]
-    settings: Settings,
-}
-
-#[derive(Subcommand)]
-enum Subcommands {
-    /// Proxy as a configuration file says.
-    Run {
-        /// The configuration file.
-        #[arg(long, value_name = "FILE")]
-        config: PathBuf,
-    },
-    /// Check a configuration file.
-    Check {
-        /// The configuration file.
-        #[arg(long, value_name = "FILE")]
-        config: PathBuf,
-
-        /// Write the complete configuration, defaults included.
-        #[arg(long)]
-        print_config: bool,
-    },
-    /// Serve the built-in origin, which answers every request itself.
-    Origin {
-        /// Address to accept on, such as :9000 (every IPv4 interface) or 127.0.0.1:9000.
-        #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-        listen: SocketAddr,
-
-        #[command(flatten)]
-        settings: OriginSettings,
-    },
-    /// Serve the built-in origin and a proxy before it, to try.
-    Demo {
-        /// Address of the proxy.
-        #[arg(
-            long,
-            value_name = "ADDR",
-            value_parser = parse_listen,
-            default_value = "127.0.0.1:8080"
-        )]
-        listen: SocketAddr,
-    },
-}
-
-impl Cli {
-    fn into_command(self) -> Result<Command, UsageError> {
-        let log = self.log;
-        let log_level = log.unwrap_or_default();
-        match self.command {
-            None => self.proxy.into_command(log_level),
-            Some(Subcommands::Run { config }) => Ok(Command::Run(load(&config, log)?)),
-            Some(Subcommands::Check { config: path, print_config }) => {
-                let config = load(&path, log)?;
-                if print_config {
-                    return Ok(Command::Info(config::print(&config)));
-                }
-                Ok(Command::Check(config, path))
-            }
-            Some(Subcommands::Origin { listen, settings }) => {
-                let OriginSettings { cores, driver } = settings;
-                Ok(Command::Origin(OriginConfig { listen, cores, driver, log_level }))
-            }
-            Some(Subcommands::Demo { listen }) => {
-                Ok(Command::Demo(DemoConfig { listen, log_level }))
-            }
-        }
-    }
-}
-
-impl ProxyArgs {
-    fn into_command(self, log_level: LogLevel) -> Result<Command, UsageError> {
-        let Settings(mut config) = self.settings;
-        config.log_level = log_level;
-        let refuse = |problem: String| refused(&problem);
-        for address in self.listen {
-            config.add_listener(address).map_err(refuse)?;
-        }
-        for address in self.upstream {
-            config.add_upstream(address).map_err(refuse)?;
-        }
-        config.check_relations().map_err(|problem| {
-            refused(&format!("{problem}; --limit-target-bytes is at most --limit-head-bytes"))
-        })?;
-        if self.print_config {
-            return Ok(Command::Info(config::print(&config)));
-        }
-        Ok(Command::Run(config))
-    }
-}
-
-/// The level of the command line, which names how this one run is watched, goes before the file's.
-fn load(path: &Path, log: Option<LogLevel>) -> Result<Config, UsageError> {
-    let mut config = config::load(path).map_err(|error| usage_error(error.to_string()))?;
-    if let Some(log_level) = log {
-        config.log_level = log_level;
-    }
-    Ok(config)
-}
-
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    config::parse_listen(text)
-        .map_err(|error| format!("{error}\n  expected :8080, 127.0.0.1:8080 or [::1]:8080"))
-}
-
-fn parse_upstream(text: &str) -> Result<UpstreamAddr, String> {
-    config::parse_upstream(text)
-        .map_err(|error| format!("{error}\n  expected 127.0.0.1:9000, [::1]:9000 or name:9000"))
 }
 
 #[cfg(test)]

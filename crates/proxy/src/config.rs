@@ -1,18 +1,25 @@
 //! The configuration: text to a validated [`Config`], once, at start.
 //!
 //! A `Config` comes from the file ([`load`], [`parse`]) or from flags ([`crate::cli::parse`]);
-//! both fill it through the one table of settings in `fields`, which also names each setting,
-//! describes it and bounds it. What is out of bounds or unknown is an error; a `Config` that
+//! both fill it through the same tables, which name each key, describe it and bound it
+//! (`settings`, `file`), and from which the schema and the reference are made too. What is out of bounds or unknown is an error; a `Config` that
 //! exists can be used as it is.
 //!
 //! Never: opens a socket, resolves a name, or reads the clock.
 
 mod address;
-mod fields;
 mod file;
+mod format;
+mod groups;
 mod model;
 mod print;
 mod problem;
+mod reader;
+mod schema;
+mod settings;
+mod shapes;
+mod table;
+mod texts;
 mod value;
 
 use std::fmt;
@@ -22,23 +29,27 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub use address::{AddressError, UpstreamAddr, parse_listen, parse_upstream};
-pub(crate) use fields::{Field, Group, LOG_LEVEL, RUNTIME, SETTINGS};
-pub use fields::{Limits, PoolConfig, RuntimeConfig, Timeouts};
-pub use file::parse;
+pub use file::{Loaded, load_text, parse};
+pub use format::format;
+pub(crate) use groups::{Flag, FlagError, SETTINGS};
 pub use model::{
     AccessLogConfig, AccessLogFormat, AccessLogTarget, Action, AdminAddress, Balance, EjectConfig,
     Endpoint, FieldEdits, FieldMatch, ForwardConfig, HashKey, HealthConfig, Listener, QueueConfig,
     RateKey, RateLimit, RetryConfig, RetryOn, Rewrite, Route, Upstream,
 };
-pub use print::{print, summary};
+pub use print::{print, reference, summary};
 pub use problem::Problems;
-pub(crate) use value::Given;
+pub use schema::schema;
+pub use settings::{Limits, PoolConfig, RuntimeConfig, Timeouts};
+pub(crate) use texts::ADMIN;
+pub(crate) use value::{Given, Scalar};
 
 /// Everything the proxy is told at start. Does not change while it runs.
 ///
-/// Invariants, checked by every constructor: `listeners` and `upstreams` are not empty, name no
-/// address twice (port 0 of a listener excepted) and are within `LISTENERS_MAX` and
-/// `UPSTREAMS_MAX`; every setting is within its bounds; `limits.target_bytes <= limits.head_bytes`.
+/// Invariants, checked by every constructor: there is a listener and a route; names are unique, and
+/// each that is referred to exists; no address is listened on twice (port 0 excepted); addresses,
+/// routes and endpoints are within `LISTENERS_MAX`, `ROUTES_MAX` and `UPSTREAMS_MAX`; every setting
+/// is within its bounds; `limits.target_bytes <= limits.head_bytes`, of each listener too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where clients come in.
@@ -81,14 +92,6 @@ impl Config {
             access_log: None,
             admin: None,
         }
-    }
-
-    /// The configuration of a demonstration: one address before one endpoint, all else as it is.
-    pub(crate) fn demo(listen: SocketAddr, upstream: UpstreamAddr) -> Self {
-        let mut config = Self::defaults();
-        let added = config.add_listener(listen).and_then(|()| config.add_upstream(upstream));
-        added.expect("one of each is within every bound");
-        config
     }
 
     /// Adds an address to accept on. Error, in words: it is already there, or there are
@@ -143,17 +146,24 @@ impl Config {
         endpoints.map(|endpoint| &endpoint.address)
     }
 
-    /// The relation between settings that no bound of a single one states. The text says what is
+    /// The relations between settings that no bound of a single one states. The text says what is
     /// wrong, with both values.
     pub(crate) fn check_relations(&self) -> Result<(), String> {
-        let Limits { head_bytes, target_bytes, .. } = self.limits;
+        self.limits.check()
+    }
+}
+
+impl Limits {
+    /// The target is a part of the head.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Limits { head_bytes, target_bytes, .. } = self;
         if target_bytes <= head_bytes {
             return Ok(());
         }
         Err(format!(
             "a request target of {} does not fit in a head of {}",
-            crate::units::format_size(target_bytes as u64),
-            crate::units::format_size(head_bytes as u64),
+            crate::units::format_size(*target_bytes as u64),
+            crate::units::format_size(*head_bytes as u64),
         ))
     }
 }
@@ -279,26 +289,42 @@ impl std::error::Error for ConfigError {
     }
 }
 
-/// Reads and parses the file at `path`. Blocks on the file; called before the cores start.
+/// Reads and parses the file at `path`, and what it includes. Blocks on the files; never called on
+/// a core.
 ///
 /// Errors: every `ConfigError`.
-pub fn load(path: &Path) -> Result<Config, ConfigError> {
+pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
     let unreadable = |error| ConfigError::Unreadable { path: path.to_owned(), error };
     let file = File::open(path).map_err(unreadable)?;
+    let text = read_text(file, path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let name = path.display().to_string();
+    file::load_with(&text, &name, folder, Some(path), &file::OfProcess)
+}
+
+/// What standard input is called in messages.
+pub const STANDARD_INPUT: &str = "standard input";
+
+/// As [`load`], from standard input. Relative paths begin in the current folder.
+pub fn load_input(input: impl Read) -> Result<Loaded, ConfigError> {
+    let text = read_text(input, Path::new(STANDARD_INPUT))?;
+    load_text(&text, STANDARD_INPUT)
+}
+
+/// The text of a file within [`FILE_BYTES_MAX`]. `path`: the file's, for the messages.
+pub fn read_text(input: impl Read, path: &Path) -> Result<String, ConfigError> {
     let mut bytes = Vec::new();
     // One byte more than allowed tells a full file from one that is over the bound.
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let read = input.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(ConfigError::TooLarge { path: path.to_owned() });
     }
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => parse(text, &path.display().to_string()),
-        Err(error) => {
-            let valid = &bytes[..error.valid_up_to()];
-            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-            Err(ConfigError::NotUtf8 { path: path.to_owned(), line })
-        }
-    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        ConfigError::NotUtf8 { path: path.to_owned(), line }
+    })
 }
 
 /// Longest configuration file read. Bytes. A file for one route has a few hundred; the bound is
@@ -308,6 +334,13 @@ pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Addresses to accept on. Each costs one socket on each core. When over it: the file or the flags
 /// are refused.
 pub const LISTENERS_MAX: usize = 64;
+
+/// Routes. Each request is compared with those of its host. When over it: the file is refused.
+pub const ROUTES_MAX: usize = 1_024;
+
+/// Bytes of a file that is the body of an answer. It is kept in memory. When over it: the file that
+/// names it is refused.
+pub const BODY_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Endpoints. Each has a pool on each core. When over it: the file or the flags are refused.
 pub const UPSTREAMS_MAX: usize = 1_024;

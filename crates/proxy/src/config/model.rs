@@ -443,3 +443,13 @@ impl Word for AccessLogFormat {
     const ALL: &'static [(&'static str, Self)] =
         &[("combined", Self::Combined), ("json", Self::Json)];
 }
+
+/// As the file and the flags take it.
+impl std::fmt::Display for AdminAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}

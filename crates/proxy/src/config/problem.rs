@@ -3,11 +3,13 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::table;
+
 /// One finding, before it is known where its line is.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// Bytes of the text it is about; `None` for what is missing altogether.
-    pub(crate) span: Option<Range<usize>>,
+    /// What it is about; `None` for what is missing altogether.
+    pub(crate) place: Option<table::Place>,
     /// What is wrong.
     pub(crate) problem: String,
     /// What to write instead, shown at the caret; may be empty.
@@ -16,13 +18,23 @@ pub(crate) struct Problem {
     pub(crate) expected: String,
 }
 
-/// The findings of one file, in the order of the file; at least one.
+/// A file that was read.
+pub(crate) struct Source {
+    /// As it was named.
+    pub(crate) name: String,
+    pub(crate) text: std::sync::Arc<str>,
+}
+
+/// The findings of one file and those it includes, in their order; at least one.
 ///
 /// `Display`: for each, `name:line:column: what`, the line with carets under the place and the fix
 /// beside them, then what was expected. Without a final newline.
 #[derive(Debug)]
 pub struct Problems {
+    /// Of the first file.
     name: String,
+    /// How many files are included.
+    included: usize,
     /// How many there are. `shown.len() <= count`.
     count: usize,
     /// The first of them, at most `FINDINGS_SHOWN_MAX`.
@@ -31,6 +43,8 @@ pub struct Problems {
 
 #[derive(Debug)]
 struct Finding {
+    /// Of the file.
+    name: String,
     place: Option<Place>,
     problem: String,
     fix: String,
@@ -53,33 +67,43 @@ struct Place {
 }
 
 impl Problems {
-    /// `problems` is not empty; their spans lie in `text`. `name` is the file's.
-    pub(crate) fn new(name: &str, text: &str, mut problems: Vec<Problem>) -> Self {
+    /// `problems` is not empty; their places lie in `sources`, the first of which is the file that
+    /// includes the others.
+    pub(crate) fn new(sources: &[Source], mut problems: Vec<Problem>) -> Self {
         assert!(!problems.is_empty());
         // What has no place comes last.
-        problems.sort_by_key(|problem| problem.span.as_ref().map_or(usize::MAX, |span| span.start));
+        problems.sort_by_key(|problem| {
+            let place = problem.place.as_ref();
+            place.map_or((usize::MAX, 0), |place| (place.file, place.span.start))
+        });
         let count = problems.len();
         // Only what is shown is looked for: each costs a pass over the text.
         problems.truncate(FINDINGS_SHOWN_MAX);
-        let shown = problems.into_iter().map(|Problem { span, problem, fix, expected }| Finding {
-            place: span.map(|span| Place::find(text, span)),
+        let shown = problems.into_iter().map(|Problem { place, problem, fix, expected }| Finding {
+            name: sources[place.as_ref().map_or(0, |place| place.file)].name.clone(),
+            place: place.map(|place| Place::find(&sources[place.file].text, place.span)),
             problem: printable(problem.chars().take(MESSAGE_MAX)),
             fix: printable(fix.chars().take(MESSAGE_MAX)),
-            expected,
+            expected: printable(expected.chars().take(MESSAGE_MAX)),
         });
-        Self { name: name.to_owned(), count, shown: shown.collect() }
+        let name = sources[0].name.clone();
+        Self { name, included: sources.len() - 1, count, shown: shown.collect() }
     }
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.shown {
-            finding.write(&self.name, f)?;
+            finding.write(f)?;
             f.write_str("\n\n")?;
         }
-        let Self { count, shown, .. } = self;
-        let plural = if *count == 1 { "" } else { "s" };
-        write!(f, "{}: {count} error{plural}", self.name)?;
+        let Self { count, shown, included, .. } = self;
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        f.write_str(&self.name)?;
+        if *included > 0 {
+            write!(f, " and {included} included file{}", plural(*included))?;
+        }
+        write!(f, ": {count} error{}", plural(*count))?;
         if *count > shown.len() {
             write!(f, ", the first {} shown", shown.len())?;
         }
@@ -88,8 +112,8 @@ impl fmt::Display for Problems {
 }
 
 impl Finding {
-    fn write(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, problem, fix, expected } = self;
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, place, problem, fix, expected } = self;
         let mut margin = String::new();
         match place {
             None => write!(f, "{name}: {problem}")?,
@@ -171,14 +195,18 @@ const EXCERPT_LEFT_MAX: usize = 60;
 mod tests {
     use super::*;
 
+    fn source(text: &str) -> Source {
+        Source { name: "f".to_owned(), text: text.into() }
+    }
+
     fn shown(text: &str, span: Range<usize>) -> String {
         let problem = Problem {
-            span: Some(span),
+            place: Some(table::Place { file: 0, span }),
             problem: "wrong".to_owned(),
             fix: "fix".to_owned(),
             expected: "right".to_owned(),
         };
-        Problems::new("f", text, vec![problem]).to_string()
+        Problems::new(&[source(text)], vec![problem]).to_string()
     }
 
     #[test]
@@ -225,13 +253,14 @@ mod tests {
     #[test]
     fn problems_over_the_bound_are_counted_and_not_shown() {
         let problem = |at: usize| Problem {
-            span: Some(at..at + 1),
+            place: Some(table::Place { file: 0, span: at..at + 1 }),
             problem: format!("problem {at}"),
             fix: String::new(),
             expected: String::new(),
         };
         let text = "x".repeat(100);
-        let shown = Problems::new("f", &text, (0..21).rev().map(problem).collect()).to_string();
+        let shown =
+            Problems::new(&[source(&text)], (0..21).rev().map(problem).collect()).to_string();
         assert!(shown.starts_with("f:1:1: problem 0\n"), "{shown}");
         assert!(shown.contains(": problem 19\n"), "{shown}");
         assert!(!shown.contains(": problem 20\n"), "{shown}");
