@@ -128,6 +128,10 @@ impl PathPattern {
         if text.bytes().any(|b| b.is_ascii_control() || b == b' ' || b == b'?' || b == b'#') {
             return refuse("it has a character that no path has".into());
         }
+        // A pattern with dot segments would never match.
+        if !super::path::resolve(text.as_bytes()).is_ok_and(|path| !path.had_dots()) {
+            return refuse("`.` and `..` are resolved before routes look at a path".into());
+        }
         if let Some(prefix) = text.strip_suffix("/*") {
             if prefix.contains('*') {
                 return refuse("`*` stands only at the end, as in /static/*".into());

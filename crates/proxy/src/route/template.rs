@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::host_name;
+
 /// A text with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
@@ -125,14 +127,158 @@ impl Template {
         Ok(Template { text: text.to_owned(), pieces })
     }
 
-    /// Its parts, in order.
-    pub(crate) fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    /// Whether it says the same of every request.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.pieces.iter().all(|piece| matches!(piece, Piece::Text(_)))
+    }
+
+    /// Appends the text with what the placeholders stand for.
+    ///
+    /// The result fits in a field: control bytes of a value are left out (those of the template
+    /// were refused). A path at the very start begins with one `/` only, because a Location of
+    /// `//name` leads to another host, and so does `/\name` in browsers.
+    pub(crate) fn render(&self, values: &Values<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Piece::Placeholder(placeholder) => {
+                    let at = out.len();
+                    values.append(*placeholder, out);
+                    let is_path = matches!(placeholder, Placeholder::Uri | Placeholder::Path);
+                    if at == start && is_path {
+                        join_slashes(start, out);
+                    }
+                    if out[at..].iter().any(u8::is_ascii_control) {
+                        let clean = out.split_off(at);
+                        out.extend(clean.into_iter().filter(|b| !b.is_ascii_control()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Leaves one slash of those, and of backslashes, that `out` has from `start` on.
+fn join_slashes(start: usize, out: &mut Vec<u8>) {
+    let slashes = out[start..].iter().take_while(|b| matches!(b, b'/' | b'\\')).count();
+    if slashes > 1 {
+        out.drain(start + 1..start + slashes);
+    }
+}
+
+/// What the placeholders stand for in one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values<'a> {
+    pub(crate) client_ip: &'a str,
+    /// `host[:port]` of the request; the port is left out.
+    pub(crate) host: &'a [u8],
+    /// As the client sent it.
+    pub(crate) path: &'a str,
+    /// Without its `?`.
+    pub(crate) query: Option<&'a str>,
+    /// `http` or `https`.
+    pub(crate) scheme: &'a str,
+    pub(crate) method: &'a str,
+    pub(crate) request_id: &'a str,
+    /// The route's name.
+    pub(crate) route: &'a str,
+}
+
+impl Values<'_> {
+    /// Of no request.
+    pub(crate) const NONE: Values<'static> = Values {
+        client_ip: "",
+        host: b"",
+        path: "",
+        query: None,
+        scheme: "",
+        method: "",
+        request_id: "",
+        route: "",
+    };
+
+    fn append(&self, placeholder: Placeholder, out: &mut Vec<u8>) {
+        let text: &[u8] = match placeholder {
+            Placeholder::ClientIp => self.client_ip.as_bytes(),
+            Placeholder::Host => host_name(self.host),
+            Placeholder::Path => self.path.as_bytes(),
+            Placeholder::Uri => {
+                out.extend_from_slice(self.path.as_bytes());
+                return self.append(Placeholder::Query, out);
+            }
+            Placeholder::Query => {
+                let Some(query) = self.query else { return };
+                out.push(b'?');
+                query.as_bytes()
+            }
+            Placeholder::Scheme => self.scheme.as_bytes(),
+            Placeholder::Method => self.method.as_bytes(),
+            Placeholder::RequestId => self.request_id.as_bytes(),
+            Placeholder::Route => self.route.as_bytes(),
+        };
+        out.extend_from_slice(text);
     }
 }
 
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: Values<'_> = Values {
+        client_ip: "192.0.2.7",
+        host: b"Example.com:8080",
+        path: "/a/%20b",
+        query: Some("c=d"),
+        scheme: "http",
+        method: "GET",
+        request_id: "id-1",
+        route: "site",
+    };
+
+    fn render(text: &str, values: &Values<'_>) -> String {
+        let mut out = b"x".to_vec();
+        Template::parse(text).expect("the row is valid").render(values, &mut out);
+        String::from_utf8(out.split_off(1)).expect("rows are UTF-8")
+    }
+
+    #[test]
+    fn each_placeholder_stands_for_its_part_of_the_request() {
+        let rows = [
+            ("https://{host}{uri}", "https://Example.com/a/%20b?c=d"),
+            ("{path}|{query}", "/a/%20b|?c=d"),
+            ("{client_ip} {scheme} {method} {request_id} {route}", "192.0.2.7 http GET id-1 site"),
+            ("{{{method}}}", "{GET}"),
+            ("", ""),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(render(text, &VALUES), expected, "{text}");
+        }
+        let bare = Values { query: None, host: b"[::1]:80", ..VALUES };
+        assert_eq!(render("{host}{uri}{query}", &bare), "[::1]/a/%20b");
+        assert_eq!(render("{uri}", &Values { query: Some(""), ..VALUES }), "/a/%20b?");
+    }
+
+    #[test]
+    fn a_rendered_value_never_ends_a_line_or_leads_to_another_host() {
+        let evil = Values {
+            path: "/a\r\nSet-Cookie: b\0",
+            query: Some("\u{7f}q\n"),
+            host: b"a\r\nb",
+            ..VALUES
+        };
+        assert_eq!(render("{host}{uri}", &evil), "ab/aSet-Cookie: b?q");
+        for path in ["//evil.example", "///evil.example", "/\\evil.example", "\\/evil.example"] {
+            let out = render("{uri}", &Values { path, ..VALUES });
+            assert_eq!(&out[1..], "evil.example?c=d", "{path}");
+        }
+        let double = Values { path: "//a", ..VALUES };
+        assert_eq!(render("https://{host}{path}", &double), "https://Example.com//a");
     }
 }
