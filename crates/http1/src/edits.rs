@@ -108,21 +108,25 @@ fn length_bit(name: &[u8]) -> u64 {
 }
 
 /// Field lines to add, encoded: each `name: value CRLF`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldBlock(Vec<u8>);
+#[derive(Clone, Debug, Default)]
+pub struct FieldBlock {
+    lines: Vec<u8>,
+    /// A value while it is made.
+    value: Vec<u8>,
+}
 
 impl FieldBlock {
     /// No line.
-    pub const NONE: FieldBlock = FieldBlock(Vec::new());
+    pub const NONE: FieldBlock = FieldBlock { lines: Vec::new(), value: Vec::new() };
 
     /// Appends a line. Bytes that no field value has (CR, LF, NUL and other controls) become
     /// spaces, so that a value stays one value whatever it was made of.
     pub fn push(&mut self, name: &FieldName, value: &[u8]) {
-        let start = self.0.len() + name.0.len() + b": ".len();
-        encode_field(name.0.as_bytes(), value, &mut self.0);
+        let start = self.lines.len() + name.0.len() + b": ".len();
+        encode_field(name.0.as_bytes(), value, &mut self.lines);
         let end = start + value.len();
-        if span(&self.0[start..end], &FIELD_VALUE) != value.len() {
-            for byte in &mut self.0[start..end] {
+        if span(&self.lines[start..end], &FIELD_VALUE) != value.len() {
+            for byte in &mut self.lines[start..end] {
                 if !FIELD_VALUE[usize::from(*byte)] {
                     *byte = b' ';
                 }
@@ -130,24 +134,33 @@ impl FieldBlock {
         }
     }
 
+    /// As [`FieldBlock::push`] with the value that `make` appends to an empty buffer.
+    pub fn push_with(&mut self, name: &FieldName, make: impl FnOnce(&mut Vec<u8>)) {
+        let mut value = std::mem::take(&mut self.value);
+        value.clear();
+        make(&mut value);
+        self.push(name, &value);
+        self.value = value;
+    }
+
     /// Appends the lines of `other`.
     pub fn extend(&mut self, other: &FieldBlock) {
-        self.0.extend_from_slice(&other.0);
+        self.lines.extend_from_slice(&other.lines);
     }
 
     /// Removes all lines and keeps the memory.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.lines.clear();
     }
 
     /// Whether there is no line.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lines.is_empty()
     }
 
     /// The lines as they are sent.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.lines
     }
 }
 

@@ -8,12 +8,13 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use baton_http1::{
-    BodyDecoder, BodyError, Edits, FieldSlots, RequestFacts, ResponseHead, ResponsePlan, Version,
+    BodyDecoder, BodyError, FieldSlots, RequestFacts, ResponseHead, ResponsePlan, Version,
     encode_interim, encode_response, plan_response,
 };
 use baton_runtime::{Buffer, BufferSize, Stream, Timer};
 
 use crate::account::{Account, add};
+use crate::admission::Dress;
 use crate::error::{ProxyError, is_timeout};
 use crate::exchange::{Failure, Retry, Seen, leave};
 use crate::limits::{ANSWER_AFTER_REFUSED_BODY, WATCH_CLIENT_AFTER};
@@ -39,6 +40,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) proxy: &'a Proxy,
     pub(crate) way: &'a Way,
     pub(crate) account: &'a Account,
+    pub(crate) dress: &'a Dress,
     pub(crate) client: &'a Stream,
     pub(crate) timer: &'a Timer,
     pub(crate) connection: &'a Connection,
@@ -241,7 +243,13 @@ impl Answer<'_> {
         let early = !self.upload.complete.get();
         let last = self.last || early || self.proxy.core.is_draining();
         let plan = plan_response(self.facts, &head, last).map_err(refused)?;
-        encode_response(&head, &plan, &self.proxy.date(), &Edits::NONE, &mut scratch);
+        encode_response(
+            &head,
+            &plan,
+            &self.proxy.date(),
+            &self.dress.response(self.way),
+            &mut scratch,
+        );
         let mut body = BodyDecoder::new(plan.upstream_body);
         let input = if plan.tunnel { &[] } else { &buffer.filled()[head.bytes..] };
         let taken = append_body(input, &mut body, plan.downstream, trailers(&plan), &mut scratch);

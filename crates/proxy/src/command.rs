@@ -1,20 +1,24 @@
 //! What the binary does: runs one command to its end and says how it went.
 
+mod demo;
+mod run;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use baton_runtime::Runtime;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use crate::cli::{self, Command, DemoConfig, OriginConfig};
-use crate::config::{self, Config, UpstreamAddr};
-use crate::log;
-use crate::origin::{self, OriginOptions};
-use crate::server::{self, Server};
+use crate::cli::{self, Command, FmtConfig, MatchConfig, OriginConfig};
+use crate::config::{self, AdminAddress};
+use crate::control::client;
+use crate::origin::{self, OriginOptions, Temper};
+use crate::route::{Question, RouteTable};
+use crate::{log, server, top};
 
 /// Exit status of a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
@@ -30,9 +34,18 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(Command::Check(config, path)) => {
             print(&format!("{}\n", config::summary(&config, &path)))
         }
-        Ok(Command::Run(config)) => run(&config),
+        Ok(Command::Run(options)) => run::run(options),
+        Ok(Command::Routes(config)) => print(&RouteTable::new(&config).text(&config)),
+        Ok(Command::Match(options)) => print(&explain(&options)),
+        Ok(Command::Fmt(options)) => format_files(&options),
+        Ok(Command::Reload(admin)) => reload(&admin),
+        Ok(Command::Top(admin)) => match top::run(admin) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
+        },
+        Ok(Command::Doctor) => failed(&"soon"),
         Ok(Command::Origin(options)) => run_origin(&options),
-        Ok(Command::Demo(options)) => run_demo(&options),
+        Ok(Command::Demo(options)) => demo::run(&options),
         Err(error) => {
             // With standard error closed there is nobody left to tell.
             let _result = std::io::stderr().write_all(error.text.as_bytes());
@@ -48,98 +61,69 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-fn run(config: &Config) -> ExitCode {
-    let _log = log::start(config.log_level);
-    let Some(signals) = signals() else { return ExitCode::from(EXIT_FAILURE) };
-    let server = match Server::start(config, no_file()) {
-        Ok(server) => server,
-        Err(error) => return failed(&error),
+fn format_files(options: &FmtConfig) -> ExitCode {
+    let done = cli::format_files(options, std::io::stdin().lock());
+    // With standard error closed there is nobody left to tell.
+    let _result = std::io::stderr().write_all(done.errors.as_bytes());
+    let printed = print(&done.output);
+    if done.exit == 0 { printed } else { ExitCode::from(done.exit) }
+}
+
+/// Which route takes the request, and why.
+fn explain(options: &MatchConfig) -> String {
+    let MatchConfig { config, request } = options;
+    let fields: Vec<(&str, &str)> =
+        request.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let named = |name: &String| config.listeners.iter().position(|known| known.name == *name);
+    let (path, query) = match request.target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (request.target.as_str(), None),
     };
-    announce(&server);
-    serve_until_told(server, signals, config.timeouts.drain)
+    let question = Question {
+        listener: request.listener.as_ref().and_then(named).unwrap_or(0),
+        method: &request.method,
+        scheme: "http",
+        host: request.host.as_deref(),
+        path,
+        query,
+        fields: &fields,
+        peer: request.from.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+    };
+    RouteTable::new(config).explain(config, &question)
+}
+
+fn reload(admin: &AdminAddress) -> ExitCode {
+    match client::post(admin, "/reload") {
+        Ok(reply) if reply.is_success() => print(&reply.text()),
+        Ok(reply) => failed(&reply.text().trim_end()),
+        Err(error) => failed(&format_args!("no proxy answers at {admin}: {error}")),
+    }
 }
 
 fn run_origin(options: &OriginConfig) -> ExitCode {
     let _log = log::start(options.log_level);
     let Some(mut signals) = signals() else { return ExitCode::from(EXIT_FAILURE) };
-    let runtime = match start_origin(options) {
+    let started = origin::start(&OriginOptions {
+        listen: vec![options.listen],
+        cores: options.cores,
+        driver: server::driver_choice(options.driver),
+        temper: Temper::Even,
+    });
+    let runtime = match started {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error),
     };
     tracing::info!(listen = ?runtime.addresses(), driver = %runtime.driver(), "the origin serves");
-    wait_for_stop(&mut signals, || {});
+    wait_for_stop(&mut signals, |_| {});
     leave_at_next_signal(signals);
     runtime.drain();
     runtime.join(ORIGIN_DRAIN);
     ExitCode::SUCCESS
 }
 
-fn run_demo(options: &DemoConfig) -> ExitCode {
-    let _log = log::start(options.log_level);
-    let Some(signals) = signals() else { return ExitCode::from(EXIT_FAILURE) };
-    let behind = OriginConfig {
-        listen: ([127, 0, 0, 1], 0).into(),
-        cores: Some(1),
-        driver: config::DriverChoice::Auto,
-        log_level: options.log_level,
-    };
-    let origin = match start_origin(&behind) {
-        Ok(origin) => origin,
-        Err(error) => return failed(&error),
-    };
-    let config = Config::demo(options.listen, UpstreamAddr::Ip(origin.addresses()[0]));
-    let server = match Server::start(&config, no_file()) {
-        Ok(server) => server,
-        Err(error) => return failed(&error),
-    };
-    announce(&server);
-    let text = demo_text(&server, &origin);
-    // Without a standard output the demonstration still runs.
-    let _result = std::io::stdout().write_all(text.as_bytes());
-    let status = serve_until_told(server, signals, ORIGIN_DRAIN);
-    origin.drain();
-    origin.join(ORIGIN_DRAIN);
-    status
-}
-
-fn demo_text(server: &Server, origin: &Runtime) -> String {
-    let proxy = server.addresses()[0];
-    format!(
-        "baton listens on http://{proxy} in front of an origin on http://{}\n\n\
-         Try:\n  \
-         curl -i http://{proxy}/\n  \
-         curl -i http://{proxy}/echo -d 'hello'\n  \
-         curl -i http://{proxy}/status/503\n  \
-         curl -N http://{proxy}/chunked/100000 -o /dev/null -w '%{{size_download}} bytes\\n'\n  \
-         curl -i http://{proxy}/delay/500\n\n\
-         Ctrl-C ends it.\n",
-        origin.addresses()[0]
-    )
-}
-
-fn start_origin(options: &OriginConfig) -> Result<Runtime, baton_runtime::StartError> {
-    origin::start(&OriginOptions {
-        listen: vec![options.listen],
-        cores: options.cores,
-        driver: server::driver_choice(options.driver),
-        temper: origin::Temper::Even,
-    })
-}
-
-fn announce(server: &Server) {
-    let runtime = server.runtime();
-    tracing::info!(
-        listen = ?server.addresses(),
-        cores = runtime.cores(),
-        driver = %runtime.driver(),
-        "baton {} serves",
-        env!("CARGO_PKG_VERSION")
-    );
-}
-
 /// The signals are taken before the cores start, so that none is lost and none ends the process.
 fn signals() -> Option<Signals> {
-    match Signals::new([SIGTERM, SIGINT, SIGUSR1]) {
+    match Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1]) {
         Ok(signals) => Some(signals),
         Err(error) => {
             failed(&error);
@@ -148,25 +132,12 @@ fn signals() -> Option<Signals> {
     }
 }
 
-/// SIGTERM or SIGINT: no new connection, what is under way ends within `drain`; once more: leave
-/// at once. SIGUSR1: the counters to the log.
-fn serve_until_told(server: Server, mut signals: Signals, drain: Duration) -> ExitCode {
-    wait_for_stop(&mut signals, || server.log_counters());
-    tracing::info!(bound = ?drain, "stopping: exchanges under way may end");
-    leave_at_next_signal(signals);
-    if server.stop(drain) {
-        tracing::info!("stopped");
-    } else {
-        tracing::warn!("stopped at the bound: what was still under way was cut off");
-    }
-    ExitCode::SUCCESS
-}
-
-fn wait_for_stop(signals: &mut Signals, report: impl Fn()) {
+/// Waits for SIGTERM or SIGINT; `other` is told of the rest.
+fn wait_for_stop(signals: &mut Signals, other: impl Fn(i32)) {
     for signal in signals.forever() {
         match signal {
-            SIGUSR1 => report(),
-            _ => return,
+            SIGTERM | SIGINT => return,
+            _ => other(signal),
         }
     }
 }
@@ -174,17 +145,12 @@ fn wait_for_stop(signals: &mut Signals, report: impl Fn()) {
 /// From here on a signal to stop ends the process.
 fn leave_at_next_signal(mut signals: Signals) {
     let wait = move || {
-        wait_for_stop(&mut signals, || {});
+        wait_for_stop(&mut signals, |_| {});
         std::process::exit(i32::from(EXIT_FAILURE));
     };
     if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(wait) {
         tracing::warn!(%error, "a second signal will not be heard");
     }
-}
-
-/// A server that was given its configuration by flags has no file to read anew.
-fn no_file() -> server::Load {
-    Box::new(|| Err("the configuration came from flags, so there is no file to read".to_owned()))
 }
 
 fn failed(error: &dyn Display) -> ExitCode {

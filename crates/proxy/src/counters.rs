@@ -52,6 +52,12 @@ counters! {
     tunnels,
     /// Clients refused since their address holds its limit of connections.
     clients_over_ip_limit,
+    /// Requests that no route takes.
+    no_route,
+    /// Requests whose method no route of their path takes.
+    method_not_allowed,
+    /// Connections without the PROXY protocol header that was due.
+    proxy_protocol_refused,
     /// Requests refused for their head.
     request_head_refused,
     /// Requests refused for a target over its limit.

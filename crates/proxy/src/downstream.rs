@@ -6,9 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use baton_http1::{HeadProgress, MethodKind, RequestFacts};
-use baton_runtime::{Accepted, Buffer, Stream, Timer};
+use baton_runtime::{Accepted, Buffer, BufferSize, Stream, Timer};
 
 use crate::account::{self, Account};
+use crate::admission::Dress;
 use crate::answer::make_room;
 use crate::config::{Limits, Timeouts};
 use crate::error::{ProxyError, is_timeout};
@@ -16,6 +17,7 @@ use crate::exchange::{self, Attempt, Begun, Failure, Outcome, Seen};
 use crate::plan::ListenerRule;
 use crate::proxy::{Current, Proxy, Way};
 use crate::reply::{self, Reply};
+use crate::route::ProxyHeader;
 use crate::tunnel;
 
 /// A client connection.
@@ -37,6 +39,8 @@ pub(crate) struct Client {
     pub(crate) current: Rc<Current>,
     /// The way of the request under way, once that is known.
     pub(crate) way: Option<Way>,
+    /// What goes on with the request under way besides its head.
+    pub(crate) dress: Dress,
     /// What is noted of the request under way.
     pub(crate) account: Account,
 }
@@ -59,7 +63,7 @@ impl Client {
 
     /// The request is over.
     fn close_account(&mut self, proxy: &Proxy, failure: Option<&ProxyError>) {
-        let parties = (self.peer, &self.peer_text);
+        let parties = (self.peer, self.dress.client(&self.peer_text));
         self.account.close(proxy, self.way.as_ref(), parties, failure);
     }
 
@@ -73,10 +77,6 @@ impl Client {
 /// Serves a client until it or the proxy ends the connection.
 pub(crate) async fn serve(proxy: Rc<Proxy>, connection: Accepted) {
     let Accepted { stream, peer, listener } = connection;
-    let Some(_admission) = proxy.shared.clients.admit(peer.ip()) else {
-        proxy.counters().clients_over_ip_limit.add(1);
-        return;
-    };
     let mut client = Client {
         stream,
         peer,
@@ -89,13 +89,51 @@ pub(crate) async fn serve(proxy: Rc<Proxy>, connection: Accepted) {
         listener,
         current: proxy.current(),
         way: None,
+        dress: Dress::default(),
         account: Account::begin(),
     };
-    while wait_for_request(&proxy, &client).await {
+    if client.rule().expects_introduction(peer.ip())
+        && let Err(error) = Box::pin(introduce(&proxy, &mut client)).await
+    {
+        proxy.report(&error, client.peer, None);
+        return;
+    }
+    let Some(_admission) = proxy.shared.clients.admit(client.peer.ip()) else {
+        proxy.counters().clients_over_ip_limit.add(1);
+        return;
+    };
+    while !client.buffer.is_empty() || wait_for_request(&proxy, &client).await {
         // Boxed, so that a connection that waits is small, and the memory of a burst is that of
         // the last one, still in the cache.
         if Box::pin(burst(&proxy, &mut client)).await != Outcome::KeepAlive {
             return;
+        }
+    }
+}
+
+/// Reads the PROXY protocol header that must stand in front; the client is who it names. What
+/// follows it stays in the buffer.
+async fn introduce(proxy: &Proxy, client: &mut Client) -> Result<(), ProxyError> {
+    let bound = client.rule().config.timeouts.head;
+    client.timer.set(bound);
+    client.buffer = proxy.core.buffer(BufferSize::Head);
+    loop {
+        if let Some(header) = ProxyHeader::parse(client.buffer.filled())? {
+            client.buffer.consume(header.bytes);
+            if client.buffer.is_empty() {
+                client.buffer = Buffer::none();
+            }
+            if let Some(addresses) = header.addresses {
+                client.peer = addresses.client;
+                client.peer_text = AddressText::new(addresses.client.ip());
+            }
+            return Ok(());
+        }
+        match client.stream.read(client.buffer.spare(), &client.timer).await {
+            Ok(0) => return Err(ProxyError::ClientGone(io::ErrorKind::UnexpectedEof.into())),
+            Ok(count) => client.buffer.advance(count),
+            Err(error) if is_timeout(&error) => return Err(ProxyError::RequestHeadTimeout(bound)),
+            Err(error) => return Err(ProxyError::ClientGone(error)),
         }
     }
 }
@@ -118,13 +156,15 @@ async fn wait_for_request(proxy: &Proxy, client: &Client) -> bool {
 async fn burst(proxy: &Proxy, client: &mut Client) -> Outcome {
     client.current = proxy.current();
     let size = Proxy::head_buffer(client.rule().request_head.head_bytes_max);
-    client.buffer = proxy.core.buffer(size);
-    // A first read: the client has something to say, or has left.
-    match client.stream.try_read(client.buffer.spare()) {
-        Ok(0) => return Outcome::Abandon,
-        Ok(count) => client.buffer.advance(count),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        Err(_) => return Outcome::Abandon,
+    if client.buffer.is_empty() {
+        client.buffer = proxy.core.buffer(size);
+        // A first read: the client has something to say, or has left.
+        match client.stream.try_read(client.buffer.spare()) {
+            Ok(0) => return Outcome::Abandon,
+            Ok(count) => client.buffer.advance(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Outcome::Abandon,
+        }
     }
     while !client.buffer.is_empty() {
         client.requests += 1;
@@ -335,6 +375,10 @@ impl AddressText {
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).expect("an address is ASCII")
     }
 }
 

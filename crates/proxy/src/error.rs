@@ -10,6 +10,7 @@ use baton_runtime::Counter;
 
 use crate::config::RetryOn;
 use crate::counters::Counters;
+use crate::route::ProxyHeaderError;
 
 /// Whose fault a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ impl fmt::Display for Side {
 pub(crate) enum ProxyError {
     /// The request head is refused.
     RequestHead(HeadError),
+    /// The PROXY protocol header in front of a connection is refused.
+    ProxyHeader(ProxyHeaderError),
     /// The request head did not arrive in time.
     RequestHeadTimeout(Duration),
     /// The request body is refused.
@@ -82,6 +85,7 @@ impl ProxyError {
         use ProxyError as E;
         match self {
             E::RequestHead(_)
+            | E::ProxyHeader(_)
             | E::RequestHeadTimeout(_)
             | E::RequestBody(_)
             | E::RequestBodyTimeout(_)
@@ -113,7 +117,7 @@ impl ProxyError {
             E::RequestBody(error) => Some(error.status()),
             E::RequestHeadTimeout(_) | E::RequestBodyTimeout(_) => Some(408),
             E::RequestBodyBytes(_) => Some(413),
-            E::ClientGone(_) | E::ClientStalled(_) => None,
+            E::ProxyHeader(_) | E::ClientGone(_) | E::ClientStalled(_) => None,
             E::Connect(..)
             | E::NoAnswer(..)
             | E::AnswerHead(..)
@@ -137,7 +141,7 @@ impl ProxyError {
             E::RequestHeadTimeout(_) => "the request head took too long".into(),
             E::RequestBodyTimeout(_) => "the request body took too long".into(),
             E::RequestBodyBytes(most) => format!("the request body is over {most} bytes"),
-            E::ClientGone(_) | E::ClientStalled(_) => String::new(),
+            E::ProxyHeader(_) | E::ClientGone(_) | E::ClientStalled(_) => String::new(),
             E::Connect(..) => "the upstream refused the connection".into(),
             E::ConnectTimeout(..) => "the upstream took too long to connect".into(),
             E::NoAnswer(..) => "the upstream closed the connection without an answer".into(),
@@ -164,6 +168,7 @@ impl ProxyError {
             E::AnswerTimeout(..) | E::AnswerStalled(..) => Some(RetryOn::Timeout),
             E::AnswerHead(..) | E::AnswerInterims(..) | E::AnswerBody(..) => Some(RetryOn::Invalid),
             E::RequestHead(_)
+            | E::ProxyHeader(_)
             | E::RequestHeadTimeout(_)
             | E::RequestBody(_)
             | E::RequestBodyTimeout(_)
@@ -193,6 +198,7 @@ impl ProxyError {
                 431 => &counters.request_head_over_limit,
                 _ => &counters.request_head_refused,
             },
+            E::ProxyHeader(_) => &counters.proxy_protocol_refused,
             E::RequestHeadTimeout(_) => &counters.request_head_timeout,
             E::RequestBody(_) => &counters.request_body_refused,
             E::RequestBodyTimeout(_) => &counters.request_body_timeout,
@@ -222,6 +228,7 @@ impl fmt::Display for ProxyError {
         use ProxyError as E;
         match self {
             E::RequestHead(error) => write!(f, "request refused: {error}"),
+            E::ProxyHeader(error) => error.fmt(f),
             E::RequestHeadTimeout(bound) => write!(f, "request head took over {bound:?}"),
             E::RequestBody(error) => write!(f, "request body refused: {error}"),
             E::RequestBodyTimeout(bound) => write!(f, "no request body for {bound:?}"),
@@ -269,6 +276,12 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
 }
 
+impl From<ProxyHeaderError> for ProxyError {
+    fn from(error: ProxyHeaderError) -> ProxyError {
+        ProxyError::ProxyHeader(error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,6 +295,7 @@ mod tests {
             (E::RequestHead(HeadError::HeadBytes { max: 1 }), Some(431)),
             (E::RequestHead(HeadError::TargetBytes { max: 1 }), Some(414)),
             (E::RequestHead(HeadError::Syntax), Some(400)),
+            (E::ProxyHeader(ProxyHeaderError::Start), None),
             (E::RequestHeadTimeout(bound), Some(408)),
             (E::RequestBody(BodyError::ChunkSize), Some(400)),
             (E::RequestBodyTimeout(bound), Some(408)),

@@ -8,12 +8,11 @@ use std::cell::Cell;
 use std::io;
 use std::time::Instant;
 
-use baton_http1::{
-    BodyDecoder, FieldSlots, Framing, RequestContext, RequestFacts, RequestHead, encode_request,
-};
+use baton_http1::{BodyDecoder, FieldSlots, Framing, RequestFacts, RequestHead, encode_request};
 use baton_runtime::Stream;
 
 use crate::account::add;
+use crate::admission::{Door, Slots, admit};
 use crate::answer::{Answer, Answered};
 use crate::config::RetryOn;
 use crate::downstream::Client;
@@ -148,9 +147,13 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
     client.progress.reset();
     proxy.counters().requests.add(1);
     let facts = head.facts;
-    let way = Way::new(client.current.clone(), 0);
-    client.way = Some(way.clone());
-    client.account.capture(proxy, &head, &way);
+    let door = Door { listener: client.listener, peer: client.peer, peer_text: &client.peer_text };
+    let slots =
+        Slots { account: &mut client.account, dress: &mut client.dress, way: &mut client.way };
+    if let Err(reply) = admit(proxy, &current, door, &head, slots) {
+        return Ok(Begun::Reply(facts, head.bytes, reply));
+    }
+    let way = client.way.clone().expect("who is admitted has a way");
     if let (Framing::Length(bytes), Some(most)) = (facts.framing, way.limits().body_bytes)
         && bytes > most
     {
@@ -161,7 +164,7 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
         let reply = Reply::empty(200, vec![("Allow", ALLOW.to_owned())]);
         return Ok(Begun::Reply(facts, head.bytes, Box::new(reply)));
     }
-    let mut pick = pick(&way, facts, &Tried::default())?;
+    let mut pick = pick(&way, client.dress.key, facts, &Tried::default())?;
     loop {
         let connection = match way.upstream().lease(pick) {
             Ok(connection) => connection,
@@ -180,8 +183,13 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
 }
 
 /// An endpoint for the next attempt.
-fn pick(way: &Way, facts: RequestFacts, tried: &Tried) -> Result<Pick, Box<Failure>> {
-    way.upstream().pick(None, tried).ok_or_else(|| {
+fn pick(
+    way: &Way,
+    key: Option<u64>,
+    facts: RequestFacts,
+    tried: &Tried,
+) -> Result<Pick, Box<Failure>> {
+    way.upstream().pick(key, tried).ok_or_else(|| {
         let name = way.upstream().state().config().name.as_str();
         Failure::early(ProxyError::NoEndpoint(name.into()), Some(facts))
     })
@@ -229,7 +237,7 @@ pub(crate) async fn connect(
             false => None,
         };
         let Some(retry) = retry else { return Err(undelivered(client, facts, error)) };
-        let next = pick(&way, facts, &trials.tried)?;
+        let next = pick(&way, client.dress.key, facts, &trials.tried)?;
         if next.again && matches!(error, ProxyError::ConnectTimeout(..)) {
             // Waiting once more for the one endpoint there is would only double the bound.
             return Err(undelivered(client, facts, error));
@@ -297,8 +305,7 @@ fn transmit(
     let refused = |error| TransmitError::Refused(Failure::early(error, Some(facts)));
     let mut scratch = proxy.scratch.borrow_mut();
     scratch.clear();
-    let peer = client.peer_text.as_bytes();
-    let context = RequestContext::new(peer, "http", connection.host(), VIA);
+    let context = client.dress.context(way, &client.peer_text, connection.host(), VIA);
     encode_request(head, &context, &mut scratch);
     let mut body = BodyDecoder::new(facts.framing);
     let input = &client.buffer.filled()[head.bytes..];
@@ -349,7 +356,11 @@ pub(crate) async fn conclude(
         let Some(retry) = failure.retry.take() else { return Err(failure) };
         match Box::pin(try_again(proxy, client, attempt, &failure, retry)).await? {
             Some(next) => *attempt = next,
-            None => return Err(failure),
+            None => {
+                // It was kept for an attempt that does not come.
+                client.buffer.consume(attempt.taken);
+                return Err(failure);
+            }
         }
     }
 }
@@ -372,8 +383,10 @@ async fn try_again(
         }
     }
     let way = attempt.way.clone();
-    let chosen = pick(&way, attempt.facts, &trials.tried)?;
-    if chosen.again {
+    let chosen = pick(&way, client.dress.key, attempt.facts, &trials.tried)?;
+    // Where no other endpoint can be used, one that has just failed would fail again. A status that
+    // an operator wants tried again may pass.
+    if chosen.again && !matches!(failure.error, ProxyError::AnswerStatus(..)) {
         return Ok(None);
     }
     proxy.retried(&failure.error, client);
@@ -394,6 +407,7 @@ async fn settle(
         client: &client.stream,
         timer: &client.answer_timer,
         account: &client.account,
+        dress: &client.dress,
         connection: &attempt.connection,
         facts: &attempt.facts,
         upload: &attempt.upload,

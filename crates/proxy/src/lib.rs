@@ -15,6 +15,7 @@
 
 mod access_log;
 mod account;
+mod admission;
 mod answer;
 pub mod cli;
 mod clients;

@@ -1,5 +1,6 @@
 //! One generation of the configuration, compiled: what all cores work by until the next reload.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,6 +9,8 @@ use baton_runtime::Counter;
 
 use crate::config::{self, Action, Config, Limits};
 use crate::histogram::Histogram;
+use crate::limiter::RateLimiter;
+use crate::route::{Rewriter, RouteEdits, RouteTable};
 use crate::upstream::UpstreamState;
 
 /// A generation. Immutable but for the counters and states it refers to.
@@ -19,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) upstreams: Vec<Arc<UpstreamState>>,
     /// In the order of `config.routes`.
     pub(crate) routes: Vec<Arc<RouteState>>,
+    /// Which route takes a request.
+    pub(crate) table: RouteTable,
     /// What is made of each route, in the same order.
     rules: Vec<Rule>,
     /// By the number that the runtime gave each listener.
@@ -30,6 +35,12 @@ pub(crate) struct Rule {
     /// The upstream it sends to, by its place in `Plan::upstreams`.
     pub(crate) upstream: Option<usize>,
     pub(crate) answer_head: HeadLimits,
+    /// The Host of requests to its upstream; none: the client's.
+    pub(crate) host: Option<Box<[u8]>>,
+    pub(crate) rewriter: Rewriter,
+    pub(crate) edits: RouteEdits,
+    /// Counts go on over reloads as long as the limit stays as it is.
+    pub(crate) limiter: Option<Arc<RateLimiter>>,
 }
 
 /// What is made of a listener.
@@ -116,21 +127,13 @@ impl Plan {
                 before.and_then(|plan| plan.routes.iter().find(|known| known.name == route.name));
             known.cloned().unwrap_or_else(|| Arc::new(RouteState::new(route.name.clone(), cores)))
         });
-        let rules = config.routes.iter().map(|route| Rule {
-            upstream: match &route.action {
-                Action::Proxy(name) => {
-                    let place = config.upstreams.iter().position(|known| known.name == *name);
-                    Some(place.expect("a configuration names only upstreams it has"))
-                }
-                Action::Redirect { .. } | Action::Respond { .. } => None,
-            },
-            answer_head: head_limits(&route.limits, route.limits.upstream_head_bytes),
-        });
+        let rules = config.routes.iter().map(|route| Rule::new(route, &config, before));
         Plan {
             generation,
             upstreams: upstreams.collect(),
             routes: routes.collect(),
             rules: rules.collect(),
+            table: RouteTable::new(&config),
             listeners: listener_rules(&config, numbers, generation, before),
             config,
         }
@@ -146,6 +149,48 @@ impl Plan {
         let known = self.listeners.get(number).and_then(Option::as_ref);
         let any = || self.listeners.iter().flatten().find(|rule| rule.index.is_some());
         known.or_else(any).expect("a configuration has a listener")
+    }
+}
+
+impl ListenerRule {
+    /// Whether a connection from `peer` begins with a PROXY protocol header.
+    pub(crate) fn expects_introduction(&self, peer: IpAddr) -> bool {
+        let from = &self.config.proxy_protocol;
+        !from.is_empty() && crate::route::contains(from, peer.to_canonical())
+    }
+}
+
+impl Rule {
+    fn new(route: &config::Route, config: &Config, before: Option<&Plan>) -> Rule {
+        let upstream = match &route.action {
+            Action::Proxy(name) => {
+                let place = config.upstreams.iter().position(|known| known.name == *name);
+                Some(place.expect("a configuration names only upstreams it has"))
+            }
+            Action::Redirect { .. } | Action::Respond { .. } => None,
+        };
+        let host = upstream.and_then(|place| config.upstreams[place].host.as_ref());
+        let limiter = route.rate_limit.as_ref().map(|limit| {
+            let known = before.and_then(|plan| plan.limiter_of(&route.name));
+            let same = known.filter(|known| known.config() == limit);
+            same.unwrap_or_else(|| Arc::new(RateLimiter::new(limit)))
+        });
+        let edits = RouteEdits::new(route, &config.forward);
+        Rule {
+            upstream,
+            answer_head: head_limits(&route.limits, route.limits.upstream_head_bytes),
+            host: host.map(|host| host.as_bytes().into()),
+            rewriter: Rewriter::new(&route.rewrite),
+            edits: edits.expect("a configuration changes only fields that may be changed"),
+            limiter,
+        }
+    }
+}
+
+impl Plan {
+    fn limiter_of(&self, route: &str) -> Option<Arc<RateLimiter>> {
+        let place = self.routes.iter().position(|known| known.name == route)?;
+        self.rules[place].limiter.clone()
     }
 }
 

@@ -12,12 +12,13 @@ use baton_runtime::{Accepted, BufferSize, Core, HEAD_BUFFER_BYTES, Service, TICK
 
 use crate::access_log::{AccessLog, Lines, Sink};
 use crate::clients::Clients;
-use crate::config::{self, Limits, Timeouts};
+use crate::config::{self, ForwardConfig, Limits, Timeouts};
 use crate::counters::Counters;
 use crate::downstream::{self, Client};
 use crate::error::ProxyError;
 use crate::limits::{FAULT_LINES_PER_SECOND, POOL_SWEEP};
-use crate::plan::{Plan, RouteState};
+use crate::plan::{Plan, RouteState, Rule};
+use crate::route::Random;
 use crate::upstream::{Upstream, UpstreamNotice, Upstreams};
 
 /// What all cores share, over all generations. Counters each belong to one core.
@@ -60,6 +61,8 @@ pub(crate) struct Proxy {
     /// Heads are encoded here. Borrowed only between two awaits.
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) access_log: AccessLog,
+    /// For request IDs and traces.
+    pub(crate) random: RefCell<Random>,
     date: Cell<Date>,
     fault_lines: Cell<FaultLines>,
 }
@@ -114,6 +117,15 @@ impl Way {
         &self.route().limits
     }
 
+    pub(crate) fn rule(&self) -> &Rule {
+        self.current.plan.rule(self.route)
+    }
+
+    /// What is added to requests.
+    pub(crate) fn forward(&self) -> &ForwardConfig {
+        &self.current.plan.config.forward
+    }
+
     pub(crate) fn answer_head(&self) -> &HeadLimits {
         &self.current.plan.rule(self.route).answer_head
     }
@@ -161,6 +173,7 @@ impl Proxy {
         let current = Current::new(&core, plan, &upstreams);
         Proxy {
             access_log: AccessLog::new(core.index(), shared.lines.clone(), shared.sink.current()),
+            random: RefCell::new(Random::new()),
             date: Cell::new(Date::at(core.tick())),
             current: RefCell::new(Rc::new(current)),
             upstreams,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use baton_http1::{LocalResponse, RequestFacts, Version, reason_phrase};
+use baton_http1::{Edits, LocalResponse, RequestFacts, Version, reason_phrase};
 
 use crate::downstream::Client;
 use crate::error::ProxyError;
@@ -92,11 +92,13 @@ pub(crate) async fn send(
     if reply.status == 405 && !extra.iter().any(|(name, _)| *name == "Allow") {
         extra.push(("Allow", ALLOW));
     }
+    let way = client.way.as_ref();
+    let edits = way.map_or(Edits::NONE, |way| client.dress.response(way));
     let mut out = Vec::with_capacity(512 + body.len());
     LocalResponse {
         status: reply.status,
         extra: &extra,
-        edits: baton_http1::Edits::NONE,
+        edits,
         date: &proxy.date(),
         body,
         head_only,

@@ -148,6 +148,19 @@ impl Server {
         self.running.reload(config)
     }
 
+    /// As [`Server::reload`], with what the server's own `load` reads.
+    ///
+    /// # Errors
+    /// Why nothing, or not yet everything, has changed, in words.
+    pub fn reload_again(&self) -> Result<String, String> {
+        self.running.reload_again()
+    }
+
+    /// What `look` sees in the configuration in force.
+    pub fn config<T>(&self, look: impl FnOnce(&Config) -> T) -> T {
+        look(&self.running.live.plan().config)
+    }
+
     /// The addresses clients reach it at, ports filled in, in the order of the configuration it was
     /// started with.
     pub fn addresses(&self) -> &[SocketAddr] {
@@ -207,17 +220,21 @@ impl Server {
 fn start_control(running: &Arc<Running>, config: &Config) -> Result<Control, ServerError> {
     // Not to hold the server up from within itself.
     let asked: Weak<Running> = Arc::downgrade(running);
-    let reload = move || {
-        let running = asked.upgrade().ok_or("the proxy stops")?;
-        let config = (running.load)()?;
-        running.reload(&config).map_err(|error| format!("{error}; nothing has changed"))?;
-        Ok(format!("generation {} is in force\n", running.live.plan().generation))
-    };
+    let reload = move || asked.upgrade().ok_or("the proxy stops")?.reload_again();
     let hooks = Hooks { reload: Box::new(reload), ready: running.ready.clone() };
     control::start(running.live.clone(), config.admin.clone(), hooks).map_err(ServerError::Admin)
 }
 
 impl Running {
+    fn reload_again(&self) -> Result<String, String> {
+        let config = (self.load)()?;
+        self.reload(&config).map_err(|error| match error {
+            ServerError::Stuck => error.to_string(),
+            error => format!("{error}; nothing has changed"),
+        })?;
+        Ok(format!("generation {} is in force\n", self.live.plan().generation))
+    }
+
     fn reload(&self, config: &Config) -> Result<(), ServerError> {
         // One after the other.
         let mut listening = self.listening.lock().expect("no holder of this lock panics");
@@ -289,6 +306,23 @@ impl Running {
             finished.recv_timeout(left).map_err(|_| ServerError::Stuck)?;
         }
         Ok(())
+    }
+}
+
+/// Opens the access log, if there is to be one.
+fn access_log_sink(config: &Config, cores: usize) -> Result<Option<Arc<Sink>>, ServerError> {
+    let Some(access_log) = &config.access_log else { return Ok(None) };
+    Sink::start(access_log, cores).map(Some).map_err(ServerError::AccessLog)
+}
+
+/// Lets the upstreams tell a core that another one left something for it.
+fn connect_upstreams(runtime: &Runtime, plan: &Plan) {
+    for upstream in &plan.upstreams {
+        let postbox = runtime.postbox::<Notice>();
+        upstream.set_postbox(Box::new(move |core, notice| {
+            // What it was about stands at the endpoint; a notice that is lost only delays it.
+            let _lost = postbox.post(core, Notice::Upstream(notice));
+        }));
     }
 }
 

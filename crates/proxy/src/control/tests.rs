@@ -22,7 +22,7 @@ struct Proxy {
 
 fn live(config: &config::Config, server: &Server) -> Arc<Live> {
     let counters = Arc::from([crate::Counters::default()]);
-    let plan = Arc::new(Plan::new(config.clone(), 1, None));
+    let plan = Arc::new(Plan::new(config.clone(), 1, &[vec![0]], None));
     Arc::new(Live::new(server.runtime().observer(), counters, plan))
 }
 
@@ -34,7 +34,8 @@ fn start_with(admin: AdminAddress, reload: Reload) -> Proxy {
     let mut config = config::parse(text, "test").expect("it is valid");
     config.runtime.cores = Some(1);
     config.runtime.driver = config::DriverChoice::Poll;
-    let server = Server::start(&config).expect("a port can be had");
+    let server =
+        Server::start(&config, Box::new(|| Err(String::new()))).expect("a port can be had");
     let live = live(&config, &server);
     let ready = Arc::new(AtomicBool::new(true));
     let hooks = Hooks { reload, ready: ready.clone() };

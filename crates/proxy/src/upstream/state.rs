@@ -34,6 +34,10 @@ pub(crate) struct UpstreamState {
 }
 
 struct List {
+    /// What each configured entry stands for: an address for itself, a name for what it was resolved
+    /// to last; `None`: it was not yet.
+    entries: Vec<Option<Vec<SocketAddr>>>,
+    /// What all entries stand for together. An address that several stand for belongs to the first.
     endpoints: Arc<[Arc<EndpointState>]>,
     /// Endpoints that have left and still have connections. One that returns is the same again, so
     /// that its connections are counted on.
@@ -119,16 +123,21 @@ impl UpstreamState {
     pub(crate) fn new(config: config::Upstream, cores: usize) -> UpstreamState {
         let version = Arc::new(AtomicU64::new(1));
         let mut endpoints = Vec::new();
+        let mut entries = Vec::new();
         for (entry, endpoint) in config.endpoints.iter().enumerate() {
-            if let config::UpstreamAddr::Ip(address) = endpoint.address {
-                let state = EndpointState::new(address, entry, &config, cores, &version);
-                endpoints.push(Arc::new(state));
-            }
+            let config::UpstreamAddr::Ip(address) = endpoint.address else {
+                entries.push(None);
+                continue;
+            };
+            let state = EndpointState::new(address, entry, &config, cores, &version);
+            endpoints.push(Arc::new(state));
+            entries.push(Some(vec![address]));
         }
+        let list = List { entries, endpoints: endpoints.into(), departed: Vec::new() };
         UpstreamState {
             config,
             cores,
-            list: Mutex::new(List { endpoints: endpoints.into(), departed: Vec::new() }),
+            list: Mutex::new(list),
             version,
             retries: AtomicU32::new(0),
             retry_budget_exhausted: AtomicU64::new(0),
@@ -158,34 +167,37 @@ impl UpstreamState {
     /// stays is kept.
     pub(crate) fn resolved(&self, entry: usize, addresses: &[SocketAddr]) {
         let mut list = self.lock();
-        let before = list.endpoints.clone();
-        let first_time = before.iter().all(|endpoint| endpoint.entry != entry);
-        let mut next: Vec<Arc<EndpointState>> =
-            before.iter().filter(|endpoint| endpoint.entry != entry).cloned().collect();
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let first_time = list.entries[entry].replace(addresses).is_none();
         list.departed.retain(|departed| departed.strong_count() > 0);
-        for address in addresses {
-            if next.iter().any(|known| known.address == *address) {
-                continue;
+        let before = list.endpoints.clone();
+        let mut next: Vec<Arc<EndpointState>> = Vec::new();
+        for (entry, addresses) in list.entries.iter().enumerate() {
+            for address in addresses.iter().flatten() {
+                if next.iter().any(|known| known.address == *address) {
+                    continue;
+                }
+                let is_it =
+                    |known: &EndpointState| known.address == *address && known.entry == entry;
+                if let Some(known) = before.iter().find(|known| is_it(known)) {
+                    next.push(known.clone());
+                    continue;
+                }
+                let departed = list.departed.iter().filter_map(Weak::upgrade);
+                let returned = departed.into_iter().find(|known| is_it(known));
+                let endpoint = returned.unwrap_or_else(|| {
+                    let version = &self.version;
+                    let (config, cores) = (&self.config, self.cores);
+                    Arc::new(EndpointState::new(*address, entry, config, cores, version))
+                });
+                if !first_time {
+                    endpoint.standing.come_back(now_ms());
+                }
+                next.push(endpoint);
             }
-            if let Some(known) = before.iter().find(|known| known.address == *address) {
-                next.push(known.clone());
-                continue;
-            }
-            let departed = list.departed.iter().filter_map(Weak::upgrade);
-            let returned = departed
-                .into_iter()
-                .find(|known| known.address == *address && known.entry == entry);
-            let endpoint = returned.unwrap_or_else(|| {
-                let version = &self.version;
-                let (config, cores) = (&self.config, self.cores);
-                Arc::new(EndpointState::new(*address, entry, config, cores, version))
-            });
-            if !first_time {
-                endpoint.standing.come_back(now_ms());
-            }
-            next.push(endpoint);
         }
-        next.sort_by_key(|endpoint| (endpoint.entry, endpoint.address));
         let same = next.len() == before.len()
             && next.iter().zip(before.iter()).all(|(a, b)| Arc::ptr_eq(a, b));
         if same {

@@ -73,6 +73,14 @@ fn configuration(driver: DriverChoice, upstreams: &[SocketAddr], settings: &str)
     config
 }
 
+fn whole(driver: DriverChoice, text: &str) -> config::Config {
+    let text = text.replace("$LISTEN", "127.0.0.1:0");
+    let mut config = config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
+    config.runtime.driver = driver;
+    config.runtime.cores = Some(1);
+    config
+}
+
 /// A proxy of one core. When dropped it checks that no task of it has panicked, and aborts.
 pub(crate) struct Proxy {
     server: Option<Server>,
@@ -85,6 +93,18 @@ impl Proxy {
         let server = start(&configuration(driver, upstreams, settings));
         let server = server.unwrap_or_else(|error| panic!("{error}"));
         Proxy { address: server.addresses()[0], server: Some(server) }
+    }
+
+    /// `text`: the whole configuration file, but for `driver` and one core. Each `$LISTEN` is a free
+    /// port of the loopback address.
+    pub(crate) fn with(driver: DriverChoice, text: &str) -> Proxy {
+        let server = start(&whole(driver, text)).unwrap_or_else(|error| panic!("{error}"));
+        Proxy { address: server.addresses()[0], server: Some(server) }
+    }
+
+    /// Puts another whole configuration in force, written as for [`Proxy::with`].
+    pub(crate) fn reload(&self, driver: DriverChoice, text: &str) -> Result<(), ServerError> {
+        self.server().reload(&whole(driver, text))
     }
 
     pub(crate) fn server(&self) -> &Server {

@@ -1,0 +1,105 @@
+//! What a reload changes, and what it leaves alone.
+
+use baton_proxy::server::ServerError;
+
+use crate::support::upstream::nobody;
+use crate::support::{GET, OK, Proxy, Upstream, Wire, on_each_driver, wait_until};
+
+fn file(upstream: &Upstream, more: &str) -> String {
+    format!(
+        "[[listen]]\nname = \"one\"\naddr = \"$LISTEN\"\n[upstream.a]\nendpoints = [\"{}\"]\n\
+         [[route]]\nto = \"a\"\n{more}",
+        upstream.address
+    )
+}
+
+#[test]
+fn what_is_fixed_at_start_or_cannot_be_had_changes_nothing() {
+    on_each_driver(|driver| {
+        let upstream = Upstream::answering(OK);
+        let proxy = Proxy::with(driver, &file(&upstream, ""));
+        let dealt = file(&upstream, "[runtime]\naccept = \"dealt\"\n");
+        let refused = proxy.reload(driver, &dealt);
+        assert!(matches!(refused, Err(ServerError::Fixed("runtime.accept"))), "{refused:?}");
+        // A port that another one listens on, and with it a route that must not come into force.
+        let taken = format!("[[listen]]\nname = \"two\"\naddr = \"{}\"\n", upstream.address);
+        let mut text = file(&upstream, "");
+        text = text.replace("to = \"a\"", "respond = { status = 204 }") + &taken;
+        let refused = proxy.reload(driver, &text);
+        assert!(matches!(refused, Err(ServerError::Start(_))), "{refused:?}");
+        assert_eq!(proxy.ask(GET).text(), "ok");
+    });
+}
+
+#[test]
+fn the_next_request_of_an_open_connection_goes_by_the_new_configuration() {
+    on_each_driver(|driver| {
+        let (one, other) = (Upstream::answering(OK), Upstream::answering(OK));
+        let proxy = Proxy::with(driver, &file(&one, ""));
+        let mut client = proxy.connect();
+        assert_eq!(client.ask(GET).text(), "ok");
+        proxy.reload(driver, &file(&other, "")).expect("it is valid");
+        assert_eq!(client.ask(GET).text(), "ok");
+        assert_eq!((one.requests().len(), other.requests().len()), (1, 1));
+        assert_eq!(proxy.count("requests"), 2);
+        assert_eq!(proxy.server().runtime().connections(), 1);
+    });
+}
+
+#[test]
+fn connections_to_endpoints_that_stay_are_kept() {
+    on_each_driver(|driver| {
+        let upstream = Upstream::answering(OK);
+        let proxy = Proxy::with(driver, &file(&upstream, ""));
+        for round in 0..5 {
+            assert_eq!(proxy.ask(GET).text(), "ok");
+            let other = format!("[[route]]\npath = \"/x{round}\"\nrespond = {{ status = 204 }}\n");
+            proxy.reload(driver, &file(&upstream, &other)).expect("it is valid");
+        }
+        assert_eq!(upstream.connections(), 1);
+    });
+}
+
+#[test]
+fn a_request_under_way_ends_as_it_began() {
+    on_each_driver(|driver| {
+        let (go, told) = std::sync::mpsc::sync_channel::<()>(0);
+        let told = std::sync::Mutex::new(told);
+        let upstream = Upstream::start(move |mut link| {
+            link.request();
+            link.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfi");
+            told.lock().expect("unpoisoned").recv().expect("the test goes on");
+            link.send("ne");
+        });
+        let proxy = Proxy::with(driver, &file(&upstream, ""));
+        let mut client = proxy.connect();
+        client.send(GET);
+        let head = client.head().expect("the head");
+        let elsewhere = format!(
+            "[[listen]]\nname = \"one\"\naddr = \"$LISTEN\"\n[[route]]\nto = \"{}\"\n",
+            nobody()
+        );
+        proxy.reload(driver, &elsewhere).expect("it is valid");
+        go.send(()).expect("the endpoint waits");
+        assert_eq!(client.body(head).expect("the body").text(), "fine");
+        assert_eq!(client.ask(GET).status(), 502);
+    });
+}
+
+#[test]
+fn listeners_come_and_go_and_those_that_stay_are_untouched() {
+    on_each_driver(|driver| {
+        let upstream = Upstream::answering(OK);
+        let proxy = Proxy::with(driver, &file(&upstream, ""));
+        let port = nobody();
+        let more = format!("[[listen]]\nname = \"two\"\naddr = \"{port}\"\n");
+        proxy.reload(driver, &file(&upstream, &more)).expect("it is valid");
+        let mut of_new = Wire::connect(port);
+        assert_eq!(of_new.ask(GET).text(), "ok");
+        proxy.reload(driver, &file(&upstream, "")).expect("it is valid");
+        wait_until("it is closed", || std::net::TcpStream::connect(port).is_err());
+        // Who is connected stays.
+        assert_eq!(of_new.ask(GET).text(), "ok");
+        assert_eq!(proxy.ask(GET).text(), "ok");
+    });
+}
