@@ -34,6 +34,7 @@ mod log;
 pub mod origin;
 mod plan;
 mod pool;
+mod probes;
 mod proxy;
 mod relay;
 mod reply;

@@ -82,6 +82,8 @@ pub(crate) struct EndpointState {
     /// Failures since the last success.
     pub(crate) failures_in_a_row: AtomicU32,
     health: AtomicU8,
+    /// Its active checks, counted by the control thread.
+    pub(crate) checks: CheckCounters,
     drained: AtomicBool,
     pub(super) standing: Standing,
     /// Where its connections are bounded: who waits for one.
@@ -98,6 +100,15 @@ pub(crate) enum Health {
     Unknown,
     Up,
     Down,
+}
+
+/// What active checks of an endpoint came to.
+#[derive(Debug, Default)]
+pub(crate) struct CheckCounters {
+    /// Checks that ended.
+    pub(crate) checks: AtomicU64,
+    /// Those of them that failed.
+    pub(crate) failures: AtomicU64,
 }
 
 /// What one core counts of one endpoint.
@@ -324,6 +335,7 @@ impl EndpointState {
             connections: AtomicU32::new(0),
             failures_in_a_row: AtomicU32::new(0),
             health: AtomicU8::new(0),
+            checks: CheckCounters::default(),
             drained: AtomicBool::new(false),
             standing: Standing::default(),
             gate,
