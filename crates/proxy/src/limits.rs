@@ -50,3 +50,7 @@ pub(crate) const PICK_LOOKS: usize = 3;
 
 /// How long what the access log still holds may take to be written when it ends.
 pub(crate) const ACCESS_LOG_STOP: Duration = Duration::from_secs(5);
+
+/// How long a start, or a reload, waits for names to be looked up for the first time. Over it: their
+/// routes answer 503 until they are.
+pub(crate) const NAMES_BOUND: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -17,10 +17,11 @@ use crate::control::{self, Control, Hooks};
 use crate::counters::Counters;
 use crate::limits::{
     ACCESS_LOG_STOP, ADOPT_BOUND, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED,
-    FULL_MAILBOX_PAUSE,
+    FULL_MAILBOX_PAUSE, NAMES_BOUND,
 };
 use crate::live::Live;
 use crate::plan::Plan;
+use crate::probes::Probes;
 use crate::proxy::{AccessLogSink, Front, Notice, Shared};
 
 /// A running proxy: its cores, and the control plane beside them.
@@ -38,6 +39,8 @@ struct Running {
     /// Whether new clients are welcome.
     ready: Arc<AtomicBool>,
     listening: Mutex<Vec<Listening>>,
+    /// What looks names up and checks endpoints; none before it is started and once it has ended.
+    probes: Mutex<Option<Probes>>,
     /// Reads the configuration anew.
     load: Load,
 }
@@ -87,7 +90,7 @@ impl std::error::Error for ServerError {}
 
 impl Server {
     /// Starts the cores and the control plane. Blocks, for names that are to be resolved up to
-    /// [`NAMES_BOUND`]: not to be called on a core. `load`: what a reload asked of the control plane
+    /// 2 s: not to be called on a core. `load`: what a reload asked of the control plane
     /// reads.
     ///
     /// # Errors
@@ -129,8 +132,21 @@ impl Server {
         let live = Arc::new(Live::new(runtime.observer(), shared.counters.clone(), plan));
         let ready = Arc::new(AtomicBool::new(false));
         let listening = Mutex::new(listening);
-        let running = Arc::new(Running { runtime, shared, live, ready, listening, load });
+        let running = Arc::new(Running {
+            runtime,
+            shared,
+            live,
+            ready,
+            listening,
+            probes: Mutex::default(),
+            load,
+        });
         let control = start_control(&running, config)?;
+        let probes = Probes::start(&control.handle(), &running.live.plan().upstreams);
+        if !probes.first_round(NAMES_BOUND) {
+            tracing::warn!(bound = ?NAMES_BOUND, "serving before all names were looked up once");
+        }
+        *running.probes() = Some(probes);
         for listener in opened {
             running.runtime.accept_from(listener);
         }
@@ -169,6 +185,8 @@ impl Server {
 
     /// Where operators reach it, the port filled in.
     pub fn admin_address(&self) -> Option<AdminAddress> {
+        let probes = self.running.probes().take();
+        drop(probes);
         let control = self.control.lock().expect("no holder of this lock panics");
         control.as_ref().and_then(|control| control.address().cloned())
     }
@@ -226,6 +244,10 @@ fn start_control(running: &Arc<Running>, config: &Config) -> Result<Control, Ser
 }
 
 impl Running {
+    fn probes(&self) -> MutexGuard<'_, Option<Probes>> {
+        self.probes.lock().expect("no holder of this lock panics")
+    }
+
     fn reload_again(&self) -> Result<String, String> {
         let config = (self.load)()?;
         self.reload(&config).map_err(|error| match error {
@@ -248,6 +270,11 @@ impl Running {
         let numbers = numbers_of(config, &next);
         let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, Some(&before)));
         connect_upstreams(&self.runtime, &plan);
+        if let Some(probes) = &mut *self.probes() {
+            probes.replace(&plan.upstreams);
+            // New names are looked up before requests need them, within reason.
+            probes.first_round(NAMES_BOUND);
+        }
         let last_sink = if has_other_log { self.shared.sink.replace(sink) } else { None };
         let adopted = self.adopt(&plan);
         if let Some(sink) = last_sink {
