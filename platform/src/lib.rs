@@ -27,10 +27,12 @@
 //! - `Doorbell` with `new`, `ring`, `clear` and `fd`
 //! - `Poller` with `new`, `add`, `harvest` and `fd`
 //! - `ring_diagnosis() -> Option<RingDiagnosis>`
+//! - `host_facts() -> HostFacts`
 
 mod connect;
 mod cpu;
 mod doorbell;
+mod host;
 mod listener;
 mod poller;
 mod process;
@@ -59,6 +61,9 @@ pub use linux::WATCHED_EVENTS;
 pub use connect::{Connecting, connect};
 pub use cpu::{CpuPlace, UsableCpus, topology, usable_cpus};
 pub use doorbell::Doorbell;
+pub use host::{
+    ClockSource, Container, HostFacts, Limit, Mitigations, Preemption, Reading, host_facts,
+};
 pub use listener::{
     AcceptFault, Backlog, ListenOptions, REUSEPORT_BALANCES, accept, accept_batch,
     classify_accept_error, listen, refuse_new_connections,
@@ -67,7 +72,7 @@ pub use poller::{Poller, Readiness};
 pub use process::{
     descriptor_limit, open_descriptors, raise_descriptor_limit, release_free_memory, resident_bytes,
 };
-pub use ring::{RingDiagnosis, ring_diagnosis};
+pub use ring::{RingCause, RingDiagnosis, ring_diagnosis};
 pub use stream::{
     SocketMode, is_dead, peek, recv, send, send_vectored, set_linger_zero, set_nodelay,
     set_socket_mode, shutdown, suppress_sigpipe, take_socket_error,

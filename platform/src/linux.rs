@@ -4,6 +4,7 @@ mod cgroup;
 mod cpu;
 mod cpu_list;
 mod doorbell;
+mod host;
 mod net;
 mod poller;
 mod process;
@@ -13,6 +14,7 @@ mod topology;
 
 pub(crate) use cpu::usable_cpus;
 pub(crate) use doorbell::Doorbell;
+pub(crate) use host::host_facts;
 pub(crate) use net::{
     ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, refuse_new_connections,
     send, suppress_sigpipe,

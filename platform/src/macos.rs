@@ -4,6 +4,7 @@
 
 mod cpu;
 mod doorbell;
+mod host;
 mod net;
 mod poller;
 mod process;
@@ -14,6 +15,7 @@ use crate::ring::RingDiagnosis;
 
 pub(crate) use cpu::{topology, usable_cpus};
 pub(crate) use doorbell::Doorbell;
+pub(crate) use host::host_facts;
 pub(crate) use net::{
     ACCEPT_TRANSIENT_ERRNOS, REUSEPORT_BALANCES, SEND_FLAGS, accept, recv, refuse_new_connections,
     send, suppress_sigpipe,

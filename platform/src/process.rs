@@ -25,7 +25,7 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(ceiling)
 }
 
-fn read_descriptor_limits() -> io::Result<libc::rlimit> {
+pub(crate) fn read_descriptor_limits() -> io::Result<libc::rlimit> {
     let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limits` is valid for a write of one rlimit.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) } != 0 {

@@ -36,7 +36,36 @@ pub fn ring_diagnosis(error: &io::Error) -> Option<RingDiagnosis> {
     Some(RingDiagnosis { out_of_memory, ..diagnosis })
 }
 
+/// The first cause that applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RingCause {
+    /// The sysctl keeps unprivileged processes out.
+    UnprivilegedDisabled,
+    /// The sysctl has this value above 1, which keeps everybody out.
+    Disabled(u32),
+    /// The kernel's io_uring lacks socket operations.
+    KernelTooOld,
+    /// More memory would be locked than these bytes.
+    LockedMemory(u64),
+    /// A seccomp filter may refuse it.
+    Seccomp,
+    /// None that is known.
+    Unknown,
+}
+
 impl RingDiagnosis {
+    /// The first cause that applies.
+    pub fn cause(&self) -> RingCause {
+        match (self.sysctl_disabled, self.memlock_soft_bytes) {
+            (Some(1), _) => RingCause::UnprivilegedDisabled,
+            (Some(value @ 2..), _) => RingCause::Disabled(value),
+            _ if self.kernel_before(KERNEL_WITH_SOCKETS) => RingCause::KernelTooOld,
+            (_, Some(bytes)) if self.out_of_memory => RingCause::LockedMemory(bytes),
+            _ if self.seccomp_filter => RingCause::Seccomp,
+            _ => RingCause::Unknown,
+        }
+    }
+
     /// Whether the kernel is known to be older than `version`.
     fn kernel_before(&self, version: (u32, u32)) -> bool {
         let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit());
@@ -48,30 +77,30 @@ impl RingDiagnosis {
 impl fmt::Display for RingDiagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = if self.kernel.is_empty() { "unknown" } else { &self.kernel };
-        match (self.sysctl_disabled, self.memlock_soft_bytes) {
-            (Some(1), _) => write!(
+        match self.cause() {
+            RingCause::UnprivilegedDisabled => write!(
                 f,
                 "kernel.io_uring_disabled = 1 keeps io_uring from unprivileged processes: set it \
                  to 0, or put this user in the group of kernel.io_uring_group"
             ),
-            (Some(value @ 2..), _) => {
+            RingCause::Disabled(value) => {
                 write!(f, "kernel.io_uring_disabled = {value} switches io_uring off: set it to 0")
             }
-            _ if self.kernel_before(KERNEL_WITH_SOCKETS) => write!(
+            RingCause::KernelTooOld => write!(
                 f,
                 "the io_uring of kernel {kernel} lacks socket operations: use kernel 5.6 or later"
             ),
-            (_, Some(bytes)) if self.out_of_memory => write!(
+            RingCause::LockedMemory(bytes) => write!(
                 f,
                 "a ring counts as locked memory, of which {bytes} bytes are allowed: raise the \
                  limit (ulimit -l, LimitMEMLOCK=)"
             ),
-            _ if self.seccomp_filter => write!(
+            RingCause::Seccomp => write!(
                 f,
                 "a seccomp filter is active and may refuse io_uring, as the default profiles of \
                  containers do: allow io_uring_setup, io_uring_enter and io_uring_register"
             ),
-            _ => write!(
+            RingCause::Unknown => write!(
                 f,
                 "kernel {kernel} gives no reason: io_uring is not disabled by sysctl, and no \
                  seccomp filter is active"

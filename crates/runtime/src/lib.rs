@@ -36,5 +36,6 @@ pub use crate::driver::{Driver, DriverChoice};
 pub use crate::limits::{BODY_BUFFER_BYTES, HEAD_BUFFER_BYTES, TICK};
 pub use crate::postbox::Postbox;
 pub use crate::runtime::{AcceptMode, NewListener, Observer, Runtime, RuntimeOptions, StartError};
+pub use crate::start::probe_driver;
 pub use crate::stream::{Stream, is_out_of_descriptors};
 pub use crate::timer::Timer;

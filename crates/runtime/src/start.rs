@@ -65,6 +65,32 @@ pub(crate) fn seat_cpu(usable: &UsableCpus, cores: usize, index: usize) -> Optio
     advised.then(|| usable.ids[index])
 }
 
+/// What `cores` cores would run on under `choice`: the first step of the way down on which all of
+/// them can be built together, since what they lock in memory adds up. They are taken down again.
+///
+/// Blocks until a thread of its own has tried: what it builds belongs to that thread.
+///
+/// # Errors
+/// `StartError::Driver` with what the last step failed with, `StartError::System` without a thread.
+pub fn probe_driver(choice: DriverChoice, cores: usize) -> Result<Driver, StartError> {
+    let probe = move || {
+        let mut refused = None;
+        for &rung in ladder(choice) {
+            let built: io::Result<Vec<_>> = (0..cores.max(1)).map(|_| build(rung)).collect();
+            match built {
+                Ok(_) => return Ok(rung.driver()),
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(StartError::Driver { choice, error: refused })
+    };
+    let thread = std::thread::Builder::new().name("probe".to_owned()).spawn(probe);
+    let outcome = thread.map_err(StartError::System)?.join();
+    outcome.unwrap_or_else(|_| {
+        Err(StartError::System(io::Error::other("the thread that tried it panicked")))
+    })
+}
+
 /// What a thread is given.
 pub(crate) struct Seat {
     pub(crate) index: usize,

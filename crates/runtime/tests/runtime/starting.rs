@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use baton_platform::ListenOptions;
-use baton_runtime::{AcceptMode, Core, Driver, DriverChoice, Runtime, RuntimeOptions, StartError};
+use baton_runtime::{
+    AcceptMode, Core, Driver, DriverChoice, Runtime, RuntimeOptions, StartError, probe_driver,
+};
 
 use crate::support::{
     Handler, assert_echoed, connect, echo, for_each_driver, for_each_driver_and_mode, listening,
@@ -152,4 +154,22 @@ fn both_modes_serve_all_of_several_listeners() {
         });
         stop(runtime);
     });
+}
+
+#[test]
+fn a_trial_of_the_driver_ends_where_a_start_does() {
+    for choice in [DriverChoice::Auto, DriverChoice::IoUring, DriverChoice::Poll] {
+        let tried = probe_driver(choice, 3).ok();
+        let started = start(&listening(choice, 3)).map(|runtime| {
+            let driver = runtime.driver();
+            stop(runtime);
+            driver
+        });
+        assert_eq!(tried, started.ok(), "{choice:?}");
+    }
+}
+
+#[test]
+fn a_trial_of_no_cores_is_one_of_one() {
+    assert_eq!(probe_driver(DriverChoice::Poll, 0).ok(), Some(Driver::Poll));
 }

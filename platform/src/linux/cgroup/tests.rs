@@ -1,9 +1,9 @@
-//! The quota as a function of text: files are a map from path to content.
+//! Quota and limit as functions of text: files are a map from path to content.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::smallest_quota;
+use super::{smallest_memory_limit, smallest_quota};
 
 const MOUNTS_V2: &str = "\
     22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n\
@@ -98,4 +98,33 @@ fn with_both_versions_mounted_the_one_with_a_quota_counts() {
         ("/sys/fs/cgroup/cpu,cpuacct/web/cpu.cfs_period_us", "100000\n"),
     ];
     assert_eq!(quota(groups, &mounts, &files), Some(0.7));
+}
+
+fn memory(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Option<u64> {
+    let files: HashMap<&Path, &str> =
+        files.iter().map(|&(path, text)| (Path::new(path), text)).collect();
+    smallest_memory_limit(groups, mounts, &|path| files.get(path).map(|&text| text.to_owned()))
+}
+
+#[test]
+fn garbage_and_the_words_for_unlimited_mean_no_memory_limit() {
+    for limit in ["", "max\n", "-1\n", "9223372036854771712\n", "1 2\n"] {
+        let files = [("/sys/fs/cgroup/memory.max", limit)];
+        assert_eq!(memory("0::/\n", MOUNTS_V2, &files), None, "{limit:?}");
+    }
+}
+
+#[test]
+fn the_smallest_memory_limit_binds_in_both_versions() {
+    let files = [
+        ("/sys/fs/cgroup/a/memory.max", "536870912\n"),
+        ("/sys/fs/cgroup/a/b/memory.max", "1073741824\n"),
+    ];
+    assert_eq!(memory("0::/a/b\n", MOUNTS_V2, &files), Some(536_870_912));
+    let mounts = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
+    let files = [
+        ("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "268435456\n"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+    ];
+    assert_eq!(memory("4:memory:/a\n", mounts, &files), Some(268_435_456));
 }
