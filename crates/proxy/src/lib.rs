@@ -23,6 +23,7 @@ pub mod command;
 pub mod config;
 mod control;
 mod counters;
+mod doctor;
 mod downstream;
 mod error;
 mod exchange;
