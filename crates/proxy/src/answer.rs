@@ -427,7 +427,10 @@ impl Answer<'_> {
     /// Leave to send the request once more, while the client has seen nothing of an answer.
     fn leave(&self, after: After) -> Option<Retry> {
         let unseen = self.upload.seen.get() == Seen::Nothing && !self.interim_relayed.get();
-        unseen.then(|| leave(self.way, after, self.replay)).flatten().map(Retry::Budgeted)
+        unseen
+            .then(|| leave(self.proxy, self.way, after, self.replay))
+            .flatten()
+            .map(Retry::Budgeted)
     }
 }
 

@@ -40,13 +40,22 @@ pub enum Command {
     /// Show what the proxy that answers at the address does, until told to end.
     Top(AdminAddress),
     /// Say what of this machine holds a proxy back, and end.
-    Doctor,
+    Doctor(ReportForm),
     /// Serve the built-in origin until stopped.
     Origin(OriginConfig),
     /// Serve the built-in origin and a proxy before it until stopped.
     Demo(DemoConfig),
     /// Write the text to standard output and end with status 0.
     Info(String),
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// A proxy, and where its configuration is from.

@@ -13,12 +13,12 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use crate::cli::{self, Command, FmtConfig, MatchConfig, OriginConfig};
+use crate::cli::{self, Command, FmtConfig, MatchConfig, OriginConfig, ReportForm};
 use crate::config::{self, AdminAddress};
 use crate::control::client;
 use crate::origin::{self, OriginOptions, Temper};
 use crate::route::{Question, RouteTable};
-use crate::{log, server, top};
+use crate::{doctor, log, server, top};
 
 /// Exit status of a command that could not do its work.
 const EXIT_FAILURE: u8 = 1;
@@ -43,7 +43,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error),
         },
-        Ok(Command::Doctor) => failed(&"soon"),
+        Ok(Command::Doctor(form)) => examine(form),
         Ok(Command::Origin(options)) => run_origin(&options),
         Ok(Command::Demo(options)) => demo::run(&options),
         Err(error) => {
@@ -98,6 +98,15 @@ fn reload(admin: &AdminAddress) -> ExitCode {
         Ok(reply) => failed(&reply.text().trim_end()),
         Err(error) => failed(&format_args!("no proxy answers at {admin}: {error}")),
     }
+}
+
+fn examine(form: ReportForm) -> ExitCode {
+    let report = doctor::report();
+    print(&match form {
+        ReportForm::Text => report.to_string(),
+        ReportForm::Json => format!("{:#}\n", report.to_json()),
+    });
+    ExitCode::from(report.exit_status())
 }
 
 fn run_origin(options: &OriginConfig) -> ExitCode {

@@ -105,11 +105,6 @@ impl Control {
     pub(crate) fn address(&self) -> Option<&AdminAddress> {
         self.address.as_ref()
     }
-
-    /// Ends it and waits for its thread, at most about `STOP_BOUND`.
-    pub(crate) fn stop(self) {
-        drop(self);
-    }
 }
 
 impl Drop for Control {

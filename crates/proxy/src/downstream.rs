@@ -192,7 +192,7 @@ async fn one(proxy: &Proxy, client: &mut Client) -> Result<Outcome, Box<Failure>
     let mut attempt = match exchange::begin(proxy, client)? {
         Begun::Sent(attempt) => attempt,
         begun => match Box::pin(begin_slowly(proxy, client, begun)).await? {
-            Slow::Sent(attempt) => attempt,
+            Slow::Sent(attempt) => *attempt,
             Slow::Answered(outcome) => return Ok(outcome),
         },
     };
@@ -208,7 +208,7 @@ async fn one(proxy: &Proxy, client: &mut Client) -> Result<Outcome, Box<Failure>
 
 /// What a request that could not be sent at once has come to.
 enum Slow {
-    Sent(Attempt),
+    Sent(Box<Attempt>),
     Answered(Outcome),
 }
 
@@ -227,10 +227,13 @@ async fn begin_slowly(
         Begun::Reply(facts, bytes, reply) => {
             answer_locally(proxy, client, facts, bytes, *reply).await.map(Slow::Answered)
         }
-        Begun::Sent(attempt) => Ok(Slow::Sent(attempt)),
+        Begun::Sent(attempt) => Ok(Slow::Sent(Box::new(attempt))),
         Begun::Connect(way, facts, pick) => {
             let first = exchange::Trials::default();
-            exchange::connect(proxy, client, way, facts, pick, first).await.map(Slow::Sent)
+            {
+                let sent = exchange::connect(proxy, client, way, facts, pick, first).await?;
+                Ok(Slow::Sent(Box::new(sent)))
+            }
         }
     }
 }

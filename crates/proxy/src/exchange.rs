@@ -233,7 +233,7 @@ pub(crate) async fn connect(
             ProxyError::Connect(..) | ProxyError::ConnectTimeout(..) | ProxyError::NoAnswer(..)
         );
         let retry = match no_connection {
-            true => leave(&way, After::Failed(RetryOn::Connect), replay),
+            true => leave(proxy, &way, After::Failed(RetryOn::Connect), replay),
             false => None,
         };
         let Some(retry) = retry else { return Err(undelivered(client, facts, error)) };
@@ -249,9 +249,16 @@ pub(crate) async fn connect(
 }
 
 /// Leave to send the request once more, by its upstream's rules and budget.
-pub(crate) fn leave(way: &Way, after: After, replay: Replay) -> Option<RetryGuard> {
+pub(crate) fn leave(proxy: &Proxy, way: &Way, after: After, replay: Replay) -> Option<RetryGuard> {
     let config = &way.upstream().state().config().retry;
-    may_retry(config, after, replay).then(|| way.upstream().try_retry()).flatten()
+    if !may_retry(config, after, replay) {
+        return None;
+    }
+    let retry = way.upstream().try_retry();
+    if retry.is_none() {
+        proxy.counters().retry_budget_exhausted.add(1);
+    }
+    retry
 }
 
 /// No endpoint took the request. One without a body is done with: its client may send the next, so
@@ -323,7 +330,6 @@ fn transmit(
     add(&client.account.body_in, taken.body_bytes as u64);
     client.account.endpoint.set(Some((connection.address(), connection.reused)));
     let taken = head.bytes + taken.input_bytes;
-    let upload = Upload::default();
     Ok(Attempt {
         way: way.clone(),
         connection,

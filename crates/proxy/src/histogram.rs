@@ -42,24 +42,6 @@ impl Histogram {
     }
 }
 
-impl Durations {
-    pub(crate) fn count(&self) -> u64 {
-        self.classes.iter().sum()
-    }
-
-    /// The upper bound of the class that the `share` of all lie in or under, microseconds; `None`
-    /// without any, or where that class is open.
-    pub(crate) fn quantile_us(&self, share: f64) -> Option<u64> {
-        let wanted = (self.count() as f64 * share).ceil() as u64;
-        let mut seen = 0;
-        let class = self.classes.iter().position(|count| {
-            seen += count;
-            seen >= wanted && seen > 0
-        });
-        class.and_then(|class| BOUNDS_US.get(class).copied())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,17 +57,5 @@ mod tests {
         assert_eq!((sum.classes[0], sum.classes[1]), (2, 1));
         assert_eq!((sum.classes[15], sum.classes[16]), (1, 1));
         assert_eq!(sum.sum_us, 250 + 251 + 30_000_000 + 30_000_001);
-    }
-
-    #[test]
-    fn a_quantile_is_the_bound_of_the_class_it_lies_in() {
-        let histogram = Histogram::default();
-        (0..99).for_each(|_| histogram.add(Duration::from_micros(700)));
-        histogram.add(Duration::from_secs(60));
-        let mut sum = Durations::default();
-        assert_eq!(sum.quantile_us(0.5), None);
-        histogram.sum_into(&mut sum);
-        assert_eq!(sum.quantile_us(0.99), Some(1_000));
-        assert_eq!(sum.quantile_us(1.0), None);
     }
 }

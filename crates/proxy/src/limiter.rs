@@ -197,6 +197,7 @@ impl RateLimiter {
     /// Keys that were forgotten while they still owed something, for want of room; and requests that
     /// were counted against a reserve, as another core that had their place was put aside. Since the
     /// limit was made.
+    #[cfg(test)]
     pub(crate) fn forgotten(&self) -> (u64, u64) {
         match &self.states {
             States::One(_) => (0, 0),

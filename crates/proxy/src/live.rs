@@ -5,22 +5,22 @@ use std::time::SystemTime;
 
 use baton_runtime::Observer;
 
-use crate::counters::Counters;
 use crate::plan::Plan;
+use crate::proxy::Shared;
 
 /// The running proxy as the control plane sees it.
 pub(crate) struct Live {
     /// The cores' own numbers.
     pub(crate) runtime: Observer,
-    /// One per core.
-    pub(crate) counters: Arc<[Counters]>,
+    /// What the cores count, and where their access log goes.
+    pub(crate) shared: Arc<Shared>,
     pub(crate) started: SystemTime,
     plan: Mutex<Arc<Plan>>,
 }
 
 impl Live {
-    pub(crate) fn new(runtime: Observer, counters: Arc<[Counters]>, plan: Arc<Plan>) -> Live {
-        Live { runtime, counters, started: SystemTime::now(), plan: Mutex::new(plan) }
+    pub(crate) fn new(runtime: Observer, shared: Arc<Shared>, plan: Arc<Plan>) -> Live {
+        Live { runtime, shared, started: SystemTime::now(), plan: Mutex::new(plan) }
     }
 
     /// The generation in force.

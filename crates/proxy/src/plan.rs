@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     /// What is made of each route, in the same order.
     rules: Vec<Rule>,
     /// By the number that the runtime gave each listener.
-    listeners: Vec<Option<ListenerRule>>,
+    listeners: Vec<Option<Arc<ListenerRule>>>,
 }
 
 /// What is made of a route.
@@ -199,30 +199,30 @@ fn listener_rules(
     numbers: &[Vec<usize>],
     generation: u64,
     before: Option<&Plan>,
-) -> Vec<Option<ListenerRule>> {
-    let mut rules: Vec<Option<ListenerRule>> = Vec::new();
+) -> Vec<Option<Arc<ListenerRule>>> {
+    let mut rules: Vec<Option<Arc<ListenerRule>>> = Vec::new();
     for rule in before.map_or(&[][..], |plan| &plan.listeners) {
-        let mut rule = rule.clone();
-        if let Some(rule) = &mut rule {
-            rule.index = None;
-            rule.given_up_in.get_or_insert(generation);
-        }
-        let remembered = |rule: &ListenerRule| {
-            rule.given_up_in.is_none_or(|since| generation - since < GENERATIONS_REMEMBERED)
-        };
-        rules.push(rule.filter(remembered));
+        let given_up = rule.as_ref().and_then(|rule| {
+            let since = rule.given_up_in.unwrap_or(generation);
+            let remembered = generation - since < GENERATIONS_REMEMBERED;
+            let config = rule.config.clone();
+            let request_head = rule.request_head;
+            let given_up_in = Some(since);
+            remembered.then_some(ListenerRule { config, index: None, request_head, given_up_in })
+        });
+        rules.push(given_up.map(Arc::new));
     }
     for (index, (listener, numbers)) in config.listeners.iter().zip(numbers).enumerate() {
         for &number in numbers {
             if rules.len() <= number {
                 rules.resize(number + 1, None);
             }
-            rules[number] = Some(ListenerRule {
+            rules[number] = Some(Arc::new(ListenerRule {
                 config: listener.clone(),
                 index: Some(index),
                 request_head: head_limits(&listener.limits, listener.limits.head_bytes),
                 given_up_in: None,
-            });
+            }));
         }
     }
     rules

@@ -14,11 +14,11 @@ mod template;
 use baton_http1::RequestHead;
 
 pub(crate) use client::{ClientAddress, admits, contains};
-pub(crate) use edits::{EditError, RouteEdits};
+pub(crate) use edits::RouteEdits;
 pub(crate) use ids::{Random, RequestId, Trace};
-pub(crate) use path::{PathFault, Resolved};
+pub(crate) use path::Resolved;
 pub use pattern::{HostPattern, PathPattern, PatternError};
-pub(crate) use proxy_protocol::{HEADER_BYTES_MAX, ProxyHeader, ProxyHeaderError};
+pub(crate) use proxy_protocol::{ProxyHeader, ProxyHeaderError};
 pub(crate) use rewrite::Rewriter;
 pub(crate) use show::Question;
 pub(crate) use table::{Found, Query, RouteTable};

@@ -129,7 +129,7 @@ impl Server {
         debug_assert!(opened.iter().map(NewListener::number).eq(0..listening.len()));
         let addresses = opened.iter().map(NewListener::address).collect();
         connect_upstreams(&runtime, &plan);
-        let live = Arc::new(Live::new(runtime.observer(), shared.counters.clone(), plan));
+        let live = Arc::new(Live::new(runtime.observer(), shared.clone(), plan));
         let ready = Arc::new(AtomicBool::new(false));
         let listening = Mutex::new(listening);
         let running = Arc::new(Running {
@@ -185,8 +185,6 @@ impl Server {
 
     /// Where operators reach it, the port filled in.
     pub fn admin_address(&self) -> Option<AdminAddress> {
-        let probes = self.running.probes().take();
-        drop(probes);
         let control = self.control.lock().expect("no holder of this lock panics");
         control.as_ref().and_then(|control| control.address().cloned())
     }
@@ -221,6 +219,8 @@ impl Server {
         {
             tracing::warn!("the access log is not written to its end");
         }
+        let probes = self.running.probes().take();
+        drop(probes);
         let control = self.control.lock().expect("no holder of this lock panics").take();
         drop(control);
         shared.log_counters();

@@ -42,9 +42,7 @@ use crate::pool::Parked;
 
 pub(crate) use hash::{HashInput, hash_request};
 pub(crate) use retry::{After, Replay, may_retry};
-pub(crate) use state::{
-    EndpointCounters, EndpointState, Health, Post, RetryGuard, UpstreamNotice, UpstreamState,
-};
+pub(crate) use state::{EndpointState, Health, RetryGuard, UpstreamNotice, UpstreamState};
 pub(crate) use view::Tried;
 
 /// The endpoint chosen for an attempt.
@@ -84,11 +82,6 @@ impl<C: Reusable> Leased<C> {
     /// The endpoint's address as text: the Host of a request that has none.
     pub(crate) fn host(&self) -> &[u8] {
         self.pick.endpoint.host.as_bytes()
-    }
-
-    /// What all cores know of its endpoint.
-    pub(crate) fn endpoint(&self) -> &Arc<EndpointState> {
-        &self.pick.endpoint.state
     }
 
     /// Closes it and goes back to the choice it came from.
@@ -183,11 +176,6 @@ impl Upstream {
     /// Those tried are chosen again only if there is no other.
     pub(crate) fn pick(&self, key: Option<u64>, tried: &Tried) -> Option<Pick> {
         self.view.pick(self.now(), key, tried)
-    }
-
-    /// Whether there is no other endpoint to try.
-    pub(crate) fn is_single(&self) -> bool {
-        self.view.is_single()
     }
 
     /// An idle connection to the endpoint that is silent and open; the choice back if there is none.

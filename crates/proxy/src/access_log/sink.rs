@@ -111,6 +111,7 @@ impl Sink {
     }
 
     /// Buffers that wait to be written.
+    #[cfg(test)]
     pub(crate) fn queued(&self) -> usize {
         self.shared.full.len()
     }

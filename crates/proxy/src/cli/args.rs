@@ -148,7 +148,11 @@ enum Subcommands {
     /// Show what a running proxy does.
     Top(AdminArgs),
     /// Say what of this machine holds a proxy back, and what to change.
-    Doctor,
+    Doctor {
+        /// Write the report as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Serve the built-in origin, which answers every request itself.
     Origin {
         /// Address to accept on, such as :9000 (every IPv4 interface) or 127.0.0.1:9000.
@@ -269,7 +273,11 @@ impl Cli {
             Some(Subcommands::Fmt { files, check }) => Ok(Command::Fmt(FmtConfig { files, check })),
             Some(Subcommands::Reload(AdminArgs { admin })) => Ok(Command::Reload(admin)),
             Some(Subcommands::Top(AdminArgs { admin })) => Ok(Command::Top(admin)),
-            Some(Subcommands::Doctor) => Ok(Command::Doctor),
+            Some(Subcommands::Doctor { json }) => Ok(Command::Doctor(if json {
+                super::ReportForm::Json
+            } else {
+                super::ReportForm::Text
+            })),
             Some(Subcommands::Origin { listen, settings }) => {
                 let OriginSettings { cores, driver } = settings;
                 Ok(Command::Origin(OriginConfig { listen, cores, driver, log_level }))

@@ -408,7 +408,8 @@ fn reload_top_and_doctor_are_told_where() {
     let unix = AdminAddress::Unix("/run/baton.sock".into());
     assert_eq!(run("baton reload --admin unix:/run/baton.sock"), Ok(Command::Reload(unix)));
     assert_eq!(run("baton top --admin 127.0.0.1:9901"), Ok(Command::Top(tcp)));
-    assert_eq!(run("baton doctor"), Ok(Command::Doctor));
+    assert_eq!(run("baton doctor"), Ok(Command::Doctor(ReportForm::Text)));
+    assert_eq!(run("baton doctor --json"), Ok(Command::Doctor(ReportForm::Json)));
 }
 
 #[test]

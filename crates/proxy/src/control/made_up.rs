@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::metrics::Format;
 use super::snapshot::{
-    CoreNumbers, EndpointNumbers, HealthWord, ProcessNumbers, RouteNumbers, Snapshot, Times,
-    UpstreamNumbers,
+    CoreNumbers, EndpointNumbers, HealthWord, LogNumbers, ProcessNumbers, RouteNumbers, Snapshot,
+    Times, UpstreamNumbers,
 };
 use crate::counters::Counters;
 
@@ -37,6 +37,7 @@ pub(crate) fn snapshot(second: u64) -> Snapshot {
         duration_bounds_us: crate::histogram::BOUNDS_US.to_vec(),
         cores,
         counters,
+        logs: LogNumbers::default(),
         routes: vec![
             route("www.example.com /", 5_200, second),
             route("www.example.com /api/v1", 1_830, second),
@@ -135,12 +136,17 @@ fn upstreams(second: u64) -> Vec<UpstreamNumbers> {
     let spare = EndpointNumbers { backup: true, ..endpoint("[2001:db8:4::5a:13]:8080", 0, second) };
     let web = |address| endpoint(address, 2_600, second);
     vec![
-        UpstreamNumbers { name: "api".to_owned(), endpoints: vec![up, slow, down, drained, spare] },
+        UpstreamNumbers {
+            name: "api".to_owned(),
+            endpoints: vec![up, slow, down, drained, spare],
+            ..UpstreamNumbers::default()
+        },
         UpstreamNumbers {
             name: "web".to_owned(),
             endpoints: vec![web("10.0.7.2:80"), web("10.0.7.31:80")],
+            ..UpstreamNumbers::default()
         },
-        UpstreamNumbers { name: "thumbnails".to_owned(), endpoints: Vec::new() },
+        UpstreamNumbers { name: "thumbnails".to_owned(), ..UpstreamNumbers::default() },
     ]
 }
 

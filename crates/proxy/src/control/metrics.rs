@@ -65,6 +65,7 @@ impl Format {
 pub(super) fn write(snapshot: &Snapshot, format: Format) -> String {
     let mut writer = Writer::new(format);
     families::process(&mut writer, snapshot);
+    families::logs(&mut writer, snapshot);
     families::counters(&mut writer, snapshot);
     families::cores(&mut writer, snapshot);
     families::routes(&mut writer, snapshot);

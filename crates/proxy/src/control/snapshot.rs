@@ -45,8 +45,24 @@ pub(crate) struct Snapshot {
     pub(crate) cores: Vec<CoreNumbers>,
     /// Every counter of exchanges, summed over the cores.
     pub(crate) counters: BTreeMap<String, u64>,
+    pub(crate) logs: LogNumbers,
     pub(crate) routes: Vec<RouteNumbers>,
     pub(crate) upstreams: Vec<UpstreamNumbers>,
+}
+
+/// Lines of the access log, and of the log of the proxy itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LogNumbers {
+    /// Access log lines that cores handed over.
+    pub(crate) access_queued: u64,
+    /// Access log lines dropped since writing was too slow.
+    pub(crate) access_dropped: u64,
+    /// Access log lines lost to errors of writing, since its file was opened.
+    pub(crate) access_lost: u64,
+    /// Errors of writing the access log, since its file was opened.
+    pub(crate) access_errors: u64,
+    /// Lines of the log dropped since writing was too slow.
+    pub(crate) dropped: u64,
 }
 
 /// What the system says of the process; `None` where it says nothing.
@@ -96,6 +112,10 @@ pub(crate) struct RouteNumbers {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UpstreamNumbers {
     pub(crate) name: String,
+    /// Retries under way.
+    pub(crate) retries: u64,
+    /// Requests not tried again, as too many retries were under way.
+    pub(crate) retry_budget_exhausted: u64,
     pub(crate) endpoints: Vec<EndpointNumbers>,
 }
 
@@ -113,6 +133,11 @@ pub(crate) struct EndpointNumbers {
     pub(crate) drained: bool,
     pub(crate) in_flight: u64,
     pub(crate) connections: u64,
+    /// Requests that wait for a connection.
+    pub(crate) queued: u64,
+    /// Active checks that ended, and those that failed.
+    pub(crate) checks: u64,
+    pub(crate) checks_failed: u64,
     pub(crate) failures_in_a_row: u64,
     pub(crate) requests: u64,
     pub(crate) failures: u64,
@@ -206,7 +231,8 @@ impl Source {
             lag_bounds_us: LAG_BOUNDS_US.to_vec(),
             duration_bounds_us: histogram::BOUNDS_US.to_vec(),
             cores: self.beats().iter().enumerate().map(|(i, beat)| self.core(i, beat)).collect(),
-            counters: sum(&self.live.counters),
+            counters: sum(&self.live.shared.counters),
+            logs: self.logs(),
             routes: plan.routes.iter().map(|route| self::route(route)).collect(),
             upstreams: plan.upstreams.iter().map(|upstream| self::upstream(upstream)).collect(),
         }
@@ -214,7 +240,7 @@ impl Source {
 
     fn core(&self, index: usize, beat: &Beat) -> CoreNumbers {
         let core = self.live.runtime.counters(index);
-        let counters = self.live.counters.get(index);
+        let counters = self.live.shared.counters.get(index);
         let count = |counter: fn(&Counters) -> &Counter| {
             counters.map_or(0, |counters| counter(counters).read())
         };
@@ -238,6 +264,21 @@ impl Source {
             requests: count(|counters| &counters.requests),
             answers_5xx: count(|counters| &counters.answers_5xx),
         }
+    }
+
+    fn logs(&self) -> LogNumbers {
+        let lines = &self.live.shared.lines;
+        let mut numbers = LogNumbers {
+            access_queued: lines.iter().map(|core| core.queued.read()).sum(),
+            access_dropped: lines.iter().map(|core| core.dropped.read()).sum(),
+            dropped: crate::log::dropped(),
+            ..LogNumbers::default()
+        };
+        if let Some(sink) = self.live.shared.sink.current() {
+            numbers.access_lost = sink.counts().lost.load(Ordering::Relaxed);
+            numbers.access_errors = sink.counts().errors.load(Ordering::Relaxed);
+        }
+        numbers
     }
 
     fn beats(&self) -> MutexGuard<'_, Vec<Beat>> {
@@ -289,6 +330,8 @@ fn upstream(upstream: &UpstreamState) -> UpstreamNumbers {
     let endpoints = upstream.endpoints();
     UpstreamNumbers {
         name: config.name.clone(),
+        retries: u64::from(upstream.retries()),
+        retry_budget_exhausted: upstream.retry_budget_exhausted.load(Ordering::Relaxed),
         endpoints: endpoints.iter().map(|state| endpoint(config, state)).collect(),
     }
 }
@@ -309,6 +352,9 @@ fn endpoint(config: &config::Upstream, endpoint: &EndpointState) -> EndpointNumb
         drained: endpoint.is_drained(),
         in_flight: u64::from(endpoint.in_flight.load(Ordering::Relaxed)),
         connections: u64::from(endpoint.connections.load(Ordering::Relaxed)),
+        queued: u64::from(endpoint.queued()),
+        checks: endpoint.checks.checks.load(Ordering::Relaxed),
+        checks_failed: endpoint.checks.failures.load(Ordering::Relaxed),
         failures_in_a_row: u64::from(endpoint.failures_in_a_row.load(Ordering::Relaxed)),
         ..EndpointNumbers::default()
     };

@@ -21,9 +21,14 @@ struct Proxy {
 }
 
 fn live(config: &config::Config, server: &Server) -> Arc<Live> {
-    let counters = Arc::from([crate::Counters::default()]);
+    let shared = Arc::new(crate::proxy::Shared {
+        clients: Arc::new(crate::clients::Clients::new(None)),
+        counters: Arc::from([crate::Counters::default()]),
+        lines: Arc::from([crate::access_log::Lines::default()]),
+        sink: crate::proxy::AccessLogSink::default(),
+    });
     let plan = Arc::new(Plan::new(config.clone(), 1, &[vec![0]], None));
-    Arc::new(Live::new(server.runtime().observer(), counters, plan))
+    Arc::new(Live::new(server.runtime().observer(), shared, plan))
 }
 
 type Reload = Box<dyn Fn() -> Result<String, String> + Send + Sync>;
@@ -132,7 +137,7 @@ fn what_is_too_large_is_refused() {
 #[test]
 fn the_status_is_the_snapshot() {
     let proxy = start_tcp();
-    proxy.live.counters[0].requests.add(3);
+    proxy.live.shared.counters[0].requests.add(3);
     let reply = proxy.get("/status");
     let snapshot: Snapshot = serde_json::from_slice(&reply.body).expect("a snapshot");
     assert_eq!(snapshot.counters["requests"], 3);
@@ -188,7 +193,7 @@ fn a_core_whose_heart_stopped_is_known() {
     let (core, silence) = source.silent_core().expect("it is silent");
     assert!(core == 0 && silence >= limits::CORE_SILENCE_MAX);
     assert!(source.take().cores[0].silent_ms >= 10_000);
-    control.stop();
+    drop(control);
 }
 
 #[test]
@@ -263,7 +268,7 @@ fn a_unix_socket_answers_and_is_gone_afterwards() {
     let proxy = start_with(AdminAddress::Unix(path.clone()), Box::new(|| Ok(String::new())));
     assert_eq!(proxy.get("/healthz").status, 200);
     assert_eq!(proxy.post("/reload").status, 200);
-    proxy.control.stop();
+    drop(proxy.control);
     assert!(!path.exists());
 }
 

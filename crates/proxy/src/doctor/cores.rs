@@ -85,8 +85,9 @@ fn ring_change(readings: &Readings, cause: RingCause) -> Option<String> {
             Some(Container::Kubernetes) => "in the pod, securityContext: { seccompProfile: \
                 { type: Localhost, localhostProfile: PROFILE.json } }"
                 .into(),
-            Some(Container::Other(_)) | None => "SystemCallFilter=io_uring_setup io_uring_enter \
-                io_uring_register in the systemd unit"
+            Some(Container::Other(_)) | None => "add io_uring_setup io_uring_enter \
+                io_uring_register to the SystemCallFilter= that the systemd unit has; one without \
+                it gets its filter from elsewhere"
                 .into(),
         }),
         RingCause::Unknown => None,

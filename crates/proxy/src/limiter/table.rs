@@ -62,6 +62,7 @@ impl Table {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn forgotten(&self) -> (u64, u64) {
         (self.evicted.load(Ordering::Relaxed), self.reserved.load(Ordering::Relaxed))
     }

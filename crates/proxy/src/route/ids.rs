@@ -37,6 +37,7 @@ impl Random {
     }
 
     /// A number below `bound`, which is not 0, as evenly as 64 bits allow.
+    #[cfg(test)]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

@@ -29,11 +29,6 @@ impl Rewriter {
         Rewriter { change: Some((from, encoded)) }
     }
 
-    /// Whether it changes any path.
-    pub(crate) fn is_none(&self) -> bool {
-        self.change.is_none()
-    }
-
     /// The target to send on instead of the client's, made in `out`; `None`: the client's stays.
     ///
     /// The query is kept. What is made begins with exactly one `/`, as a target that begins with

@@ -216,6 +216,7 @@ impl RouteTable {
         &self.rows
     }
 
+    #[cfg(test)]
     /// The routes in the order in which they are looked at, as indices in `config.routes`. A route
     /// of several hosts is there where its first one stands.
     pub(crate) fn order(&self) -> Vec<usize> {
@@ -226,16 +227,6 @@ impl RouteTable {
             }
         }
         order
-    }
-
-    /// Rows that no request comes to, each with the row before it that takes them all: the same host
-    /// and path, and no conditions.
-    pub(crate) fn unreachable(&self) -> Vec<(&Row, &Row)> {
-        let pairs = self.rows.windows(2).filter(|pair| {
-            let place = |row: &Row| (row.key.0, row.key.2, row.key.3, row.key.5);
-            place(&pair[0]) == place(&pair[1]) && pair[0].candidate.conditions.is_none()
-        });
-        pairs.map(|pair| (&pair[1], &pair[0])).collect()
     }
 }
 

@@ -164,11 +164,6 @@ impl<C: Reusable> View<C> {
             endpoint.clear();
         }
     }
-
-    /// Whether there is no other endpoint to try.
-    pub(super) fn is_single(&self) -> bool {
-        self.known.borrow().endpoints.len() == 1
-    }
 }
 
 impl<C: Reusable> Drop for View<C> {

@@ -78,3 +78,49 @@ fn an_endpoint_that_refuses_is_no_failure_for_clients_and_comes_back_by_itself()
         });
     });
 }
+
+#[test]
+fn checks_take_an_endpoint_out_before_a_client_meets_it_and_back_in() {
+    // Goal: active health checks. Method: an endpoint answers checks with 503, then with 200; its
+    // answers to clients would be wrong all the time.
+    on_each_driver(|driver| {
+        let ill = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let well = Upstream::answering(OK);
+        let is_ill = ill.clone();
+        let checked = Upstream::start(move |mut link| {
+            while let Some(request) = link.request() {
+                let ill = is_ill.load(std::sync::atomic::Ordering::SeqCst);
+                let check = request.head.starts_with("GET /health ");
+                link.send(if check && ill {
+                    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
+                } else {
+                    OK
+                });
+            }
+        });
+        let (well_at, checked_at) = (well.address, checked.address);
+        let text = format!(
+            "[[listen]]\naddr = \"$LISTEN\"\n[upstream.a]\nendpoints = [\"{well_at}\", \"{checked_at}\"]\n\
+             health = {{ path = \"/health\", interval = \"100ms\", timeout = \"100ms\", fall = 1, rise = 1 }}\n\
+             [[route]]\nto = \"a\"\n"
+        );
+        let proxy = Proxy::with(driver, &text);
+        // The one that is well gets checks too, and answers each with 200.
+        let served = |upstream: &Upstream| {
+            let requests = upstream.requests();
+            requests.iter().filter(|request| !request.head.starts_with("GET /health ")).count()
+        };
+        let mut client = proxy.connect();
+        wait_until("a check has failed and the endpoint is left out", || {
+            let before = served(&checked);
+            (0..40).for_each(|_| assert_eq!(client.ask(GET).status(), 200));
+            !checked.requests().is_empty() && served(&checked) == before
+        });
+        ill.store(false, std::sync::atomic::Ordering::SeqCst);
+        let before = served(&checked);
+        wait_until("it is asked again", || {
+            assert_eq!(client.ask(GET).status(), 200);
+            served(&checked) > before
+        });
+    });
+}

@@ -229,7 +229,11 @@ fn start(driver: &str) -> Result<Pair, ServerError> {
         upstream.address()
     );
     let config = config::parse(&text, "cases").expect("the configuration is valid");
-    Ok(Pair { server: Server::start(&config, Box::new(|| Err(String::new())))?, upstream, opened: 0 })
+    Ok(Pair {
+        server: Server::start(&config, Box::new(|| Err(String::new())))?,
+        upstream,
+        opened: 0,
+    })
 }
 
 fn report(case: &Case, form: Form, failure: &run::Failure) -> String {

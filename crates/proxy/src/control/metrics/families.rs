@@ -95,6 +95,14 @@ const ENDPOINTS: &[Family<EndpointNumbers>] = &[
         "Connections open to the endpoint, idle ones included",
         |e| e.connections,
     ),
+    ("baton_endpoint_queued", Kind::Gauge, "Requests that wait for a connection", |e| e.queued),
+    ("baton_endpoint_checks", Kind::Counter, "Active checks of the endpoint", |e| e.checks),
+    (
+        "baton_endpoint_checks_failed",
+        Kind::Counter,
+        "Active checks of the endpoint that failed",
+        |e| e.checks_failed,
+    ),
     (
         "baton_endpoint_failures_in_a_row",
         Kind::Gauge,
@@ -143,6 +151,25 @@ pub(super) fn process(writer: &mut Writer, snapshot: &Snapshot) {
     writer.sample(&[], snapshot.started_unix_ms as f64 / 1e3);
     writer.family("baton_build", Kind::Info, "Version, and how the cores wait for I/O");
     writer.sample(&[("version", &snapshot.version), ("driver", &snapshot.driver)], 1);
+}
+
+/// What became of lines of the logs.
+pub(super) fn logs(writer: &mut Writer, snapshot: &Snapshot) {
+    let logs = &snapshot.logs;
+    for (name, help, value) in [
+        ("access_log_lines", "Access log lines handed over for writing", logs.access_queued),
+        (
+            "access_log_lines_dropped",
+            "Access log lines dropped since writing was too slow",
+            logs.access_dropped,
+        ),
+        ("access_log_lines_lost", "Access log lines lost to errors of writing", logs.access_lost),
+        ("access_log_errors", "Errors of writing the access log", logs.access_errors),
+        ("log_lines_dropped", "Log lines dropped since writing was too slow", logs.dropped),
+    ] {
+        writer.family(&format!("baton_{name}"), Kind::Counter, help);
+        writer.sample(&[], value);
+    }
 }
 
 /// Every counter under its own name, but for the answers, whose class is a label.
@@ -218,6 +245,16 @@ pub(super) fn upstreams(writer: &mut Writer, snapshot: &Snapshot) {
     writer.family("baton_upstream_endpoints", Kind::Gauge, "Endpoints that the upstream has now");
     for upstream in &snapshot.upstreams {
         writer.sample(&[("upstream", &upstream.name)], upstream.endpoints.len());
+    }
+    let help = "Retries of the upstream under way";
+    writer.family("baton_upstream_retries_under_way", Kind::Gauge, help);
+    for upstream in &snapshot.upstreams {
+        writer.sample(&[("upstream", &upstream.name)], upstream.retries);
+    }
+    let help = "Requests of the upstream not tried again, as too many retries were under way";
+    writer.family("baton_upstream_retry_budget_exhausted", Kind::Counter, help);
+    for upstream in &snapshot.upstreams {
+        writer.sample(&[("upstream", &upstream.name)], upstream.retry_budget_exhausted);
     }
     let endpoints: Vec<(&UpstreamNumbers, &EndpointNumbers)> = snapshot
         .upstreams
