@@ -7,20 +7,18 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-
-use baton_platform as platform;
+use std::time::Duration;
 
 use crate::accept::{Accepted, Dealer, Service, Sink, accept_loop};
 use crate::blocking::Pending;
 use crate::buffer::{Buffer, BufferPool, BufferSize};
 use crate::counters::CoreCounters;
 use crate::driver::{Awaited, Driver};
-use crate::limits::{MAILBOX_MESSAGES, MEMORY_LOOK_TICKS, MEMORY_RETURN_BYTES, TASK_BYTES, TICK};
+use crate::limits::MAILBOX_MESSAGES;
 use crate::look::look_round;
 use crate::mailbox::{Mailbox, Message, Phase};
 use crate::postbox::Postbox;
@@ -30,7 +28,11 @@ use crate::source::Source;
 use crate::stream::Stream;
 use crate::task::{Contained, Tasks};
 use crate::timer::{Timer, Wheel};
-use crate::turn;
+
+mod heartbeat;
+mod task;
+
+use task::Task;
 
 /// How long a connection that is idle when its core drains may still start a request.
 /// A client whose request crosses our decision to stop is answered instead of reset.
@@ -287,42 +289,6 @@ impl Core {
             || (self.shared().deals_no_more(self.index()) && self.mailbox().waiting() == 0))
     }
 
-    async fn heartbeat(&self) {
-        let started = Instant::now();
-        let mut due = started + TICK;
-        loop {
-            monoio::time::sleep_until(due.into()).await;
-            let now = Instant::now();
-            let lag = now.saturating_duration_since(due);
-            self.counters().heartbeat(lag, platform::thread_cpu_time());
-            let tick = (now - started).as_millis() / TICK.as_millis();
-            self.state.wheel.advance(u64::try_from(tick).unwrap_or(u64::MAX));
-            self.give_memory_back();
-            // The next whole tick, so that a late heartbeat does not put off all later ones.
-            while due <= now {
-                due += TICK;
-            }
-        }
-    }
-
-    /// Frees what a burst has left behind.
-    fn give_memory_back(&self) {
-        if !self.tick().is_multiple_of(MEMORY_LOOK_TICKS) {
-            return;
-        }
-        let tasks = self.state.tasks.count();
-        let most = self.state.tasks_most.get().max(tasks);
-        let freed = self.state.freed.get() + self.state.buffers.shrink();
-        let returned = freed + (most - tasks) * TASK_BYTES >= MEMORY_RETURN_BYTES;
-        self.state.tasks_most.set(if returned { tasks } else { most });
-        self.state.freed.set(if returned { 0 } else { freed });
-        if !returned {
-            return;
-        }
-        // With its queue full the blocking pool has more important things to do.
-        let _refused = self.shared().blocking().submit(Box::new(platform::release_free_memory));
-    }
-
     /// Takes messages until the bell breaks, and says how it broke.
     async fn attend<S: Service>(&self, bell: &Awaited, service: &Option<Rc<S>>) -> io::Error {
         loop {
@@ -430,45 +396,4 @@ pub(crate) struct Awakeners {
     bell: Awaited,
     /// What tells of its sockets.
     sockets: Awaited,
-}
-
-/// A task of a core: its panic is contained, its end is counted, and an abort drops it.
-///
-/// A type of its own and not an `async` block, which would hold the task's future twice: as what it
-/// captured and as what it awaits.
-struct Task<F> {
-    core: Core,
-    number: usize,
-    contained: Contained<F>,
-}
-
-impl<F: Future<Output = ()>> Future for Task<F> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let core = self.core.clone();
-        let number = self.number;
-        // SAFETY: `contained` is pinned whenever `self` is: it is never moved out, no other code
-        // reaches it, and `Task` has neither `Drop` nor `Unpin` of its own.
-        let mut contained = unsafe { self.map_unchecked_mut(|this| &mut this.contained) };
-        turn::begin();
-        let polled = contained.as_mut().poll(cx);
-        if turn::take_put_off(&mut core.state.yielded.borrow_mut()) {
-            core.mailbox().ring();
-        }
-        let outcome = match polled {
-            Poll::Ready(outcome) => outcome,
-            Poll::Pending if core.phase() >= Phase::Aborting => contained.end(),
-            Poll::Pending => {
-                core.state.tasks.waits(number, cx.waker());
-                return Poll::Pending;
-            }
-        };
-        if let Err(message) = outcome {
-            core.counters().panics.add(1);
-            tracing::error!(core = core.index(), message, "a task panicked");
-        }
-        core.task_ended(number);
-        Poll::Ready(())
-    }
 }
