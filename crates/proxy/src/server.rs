@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
 use baton_platform as platform;
@@ -16,13 +15,14 @@ use crate::config::{self, AdminAddress, Config};
 use crate::control::{self, Control, Hooks};
 use crate::counters::Counters;
 use crate::limits::{
-    ACCESS_LOG_STOP, ADOPT_BOUND, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED,
-    FULL_MAILBOX_PAUSE, NAMES_BOUND,
+    ACCESS_LOG_STOP, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED, NAMES_BOUND,
 };
 use crate::live::Live;
 use crate::plan::Plan;
 use crate::probes::Probes;
 use crate::proxy::{AccessLogSink, Front, Notice, Shared};
+
+mod reload;
 
 /// A running proxy: its cores, and the control plane beside them.
 pub struct Server {
@@ -68,6 +68,8 @@ pub enum ServerError {
     AccessLog(io::Error),
     /// The control plane cannot be started, or its address not be listened on.
     Admin(io::Error),
+    /// It starts or stops just now.
+    NotReady,
     /// A core does not answer.
     Stuck,
 }
@@ -81,6 +83,7 @@ impl fmt::Display for ServerError {
             }
             ServerError::AccessLog(error) => write!(f, "access log: {error}"),
             ServerError::Admin(error) => write!(f, "admin: {error}"),
+            ServerError::NotReady => f.write_str("the proxy is starting or stopping"),
             ServerError::Stuck => f.write_str("a core has not yet taken the new configuration"),
         }
     }
@@ -94,7 +97,7 @@ impl Server {
     /// reads.
     ///
     /// # Errors
-    /// Every `ServerError` but `Fixed`; nothing is left behind.
+    /// Every `ServerError` but `Fixed` and `NotReady`; nothing is left behind.
     pub fn start(config: &Config, load: Load) -> Result<Server, ServerError> {
         let cores = config.runtime.cores.unwrap_or_else(|| platform::usable_cpus().count()).max(1);
         let options = RuntimeOptions {
@@ -159,7 +162,8 @@ impl Server {
     /// Blocks until every core has it.
     ///
     /// # Errors
-    /// `ServerError::Fixed`, `Start`, `AccessLog`: nothing has changed.
+    /// `ServerError::Fixed`, `NotReady`, `Start`, `AccessLog`: nothing has changed. `Stuck`: the
+    /// cores that answer have it, the others take it once they answer.
     pub fn reload(&self, config: &Config) -> Result<(), ServerError> {
         self.running.reload(config)
     }
@@ -210,8 +214,12 @@ impl Server {
     /// writes the counters to the log. Returns whether all ended by themselves. The control plane
     /// answers until then, and says that it is not ready.
     pub fn stop(&self, bound: Duration) -> bool {
-        let Running { runtime, shared, ready, .. } = &*self.running;
-        ready.store(false, Ordering::Release);
+        let Running { runtime, shared, ready, listening, .. } = &*self.running;
+        {
+            // A reload under way comes to its end first, and none begins from here on.
+            let _reloads = listening.lock().expect("no holder of this lock panics");
+            ready.store(false, Ordering::Release);
+        }
         runtime.drain();
         let clean = runtime.join(bound);
         if let Some(sink) = shared.sink.replace(None)
@@ -247,93 +255,6 @@ impl Running {
     fn probes(&self) -> MutexGuard<'_, Option<Probes>> {
         self.probes.lock().expect("no holder of this lock panics")
     }
-
-    fn reload_again(&self) -> Result<String, String> {
-        let config = (self.load)()?;
-        self.reload(&config).map_err(|error| match error {
-            ServerError::Stuck => error.to_string(),
-            error => format!("{error}; nothing has changed"),
-        })?;
-        Ok(format!("generation {} is in force\n", self.live.plan().generation))
-    }
-
-    fn reload(&self, config: &Config) -> Result<(), ServerError> {
-        // One after the other.
-        let mut listening = self.listening.lock().expect("no holder of this lock panics");
-        let before = self.live.plan();
-        refuse_fixed(&before.config, config)?;
-        let Moves { next, new, gone } = self.moves(config, &listening)?;
-        let cores = self.runtime.cores();
-        let has_other_log = before.config.access_log != config.access_log;
-        let sink = if has_other_log { access_log_sink(config, cores)? } else { None };
-        // From here on nothing fails for what the configuration says.
-        let numbers = numbers_of(config, &next);
-        let plan = Arc::new(Plan::new(config.clone(), cores, &numbers, Some(&before)));
-        connect_upstreams(&self.runtime, &plan);
-        if let Some(probes) = &mut *self.probes() {
-            probes.replace(&plan.upstreams);
-            // New names are looked up before requests need them, within reason.
-            probes.first_round(NAMES_BOUND);
-        }
-        let last_sink = if has_other_log { self.shared.sink.replace(sink) } else { None };
-        let adopted = self.adopt(&plan);
-        if let Some(sink) = last_sink {
-            sink.stop(ACCESS_LOG_STOP);
-        }
-        for listener in new {
-            self.runtime.accept_from(listener);
-        }
-        for number in gone {
-            self.runtime.unlisten(number);
-        }
-        self.runtime.set_connections_max(connections_max(config.limits.connections));
-        self.shared.clients.set_most(config.limits.connections_per_ip);
-        *listening = next;
-        tracing::info!(generation = plan.generation, "the configuration is in force");
-        self.live.set_plan(plan);
-        adopted
-    }
-
-    /// What becomes of the listeners. Opens those that are new.
-    fn moves(&self, config: &Config, listening: &[Listening]) -> Result<Moves, ServerError> {
-        let mut rest = listening.to_vec();
-        let mut moves = Moves { next: Vec::new(), new: Vec::new(), gone: Vec::new() };
-        for asked in config.addresses() {
-            let known = rest.iter().position(|known| known.asked == asked);
-            if let Some(known) = known {
-                moves.next.push(rest.remove(known));
-                continue;
-            }
-            let listener = self.runtime.open_listener(asked).map_err(ServerError::Start)?;
-            moves.next.push(Listening { asked, number: listener.number() });
-            moves.new.push(listener);
-        }
-        moves.gone = rest.into_iter().map(|known| known.number).collect();
-        Ok(moves)
-    }
-
-    /// Hands the plan to every core and waits until it is in force there. A core that does not come
-    /// to it in time takes it later.
-    fn adopt(&self, plan: &Arc<Plan>) -> Result<(), ServerError> {
-        let postbox = self.runtime.postbox::<Notice>();
-        let (done, finished) = sync_channel(postbox.cores());
-        let end = Instant::now() + ADOPT_BOUND;
-        for core in 0..postbox.cores() {
-            let mut notice = Notice::Adopt(plan.clone(), done.clone());
-            while let Err(back) = postbox.post(core, notice) {
-                if postbox.has_ended(core) {
-                    return Err(ServerError::Stuck);
-                }
-                notice = back;
-                std::thread::park_timeout(FULL_MAILBOX_PAUSE);
-            }
-        }
-        for _ in 0..postbox.cores() {
-            let left = end.saturating_duration_since(Instant::now());
-            finished.recv_timeout(left).map_err(|_| ServerError::Stuck)?;
-        }
-        Ok(())
-    }
 }
 
 /// Opens the access log, if there is to be one.
@@ -353,14 +274,6 @@ fn connect_upstreams(runtime: &Runtime, plan: &Plan) {
     }
 }
 
-/// What becomes of the listeners at a reload.
-struct Moves {
-    /// All there will be, in the order of the configuration.
-    next: Vec<Listening>,
-    new: Vec<NewListener>,
-    gone: Vec<usize>,
-}
-
 /// For each listener of the configuration, the numbers of its addresses. `listening`: all of these,
 /// in the same order.
 fn numbers_of(config: &Config, listening: &[Listening]) -> Vec<Vec<usize>> {
@@ -369,20 +282,6 @@ fn numbers_of(config: &Config, listening: &[Listening]) -> Vec<Vec<usize>> {
         listening.by_ref().take(listener.addresses.len()).map(|known| known.number).collect()
     });
     numbers.collect()
-}
-
-/// Whether `next` asks for something that is decided once, at start.
-fn refuse_fixed(before: &Config, next: &Config) -> Result<(), ServerError> {
-    let (before, next) = (&before.runtime, &next.runtime);
-    let fixed = [
-        ("runtime.cores", before.cores == next.cores),
-        ("runtime.driver", before.driver == next.driver),
-        ("runtime.accept", before.accept == next.accept),
-    ];
-    match fixed.into_iter().find(|(_, same)| !same) {
-        Some((setting, _)) => Err(ServerError::Fixed(setting)),
-        None => Ok(()),
-    }
 }
 
 impl Shared {

@@ -103,3 +103,30 @@ fn listeners_come_and_go_and_those_that_stay_are_untouched() {
         assert_eq!(proxy.ask(GET).text(), "ok");
     });
 }
+
+#[test]
+fn a_tunnel_outlives_its_route_and_upstream() {
+    on_each_driver(|driver| {
+        let upstream = Upstream::start(|mut link| {
+            link.request();
+            link.send(
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+            );
+            while let Ok(bytes) = link.bytes(4) {
+                link.send(bytes);
+            }
+        });
+        let proxy = Proxy::with(driver, &file(&upstream, ""));
+        let mut client = proxy.connect();
+        let upgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+        assert_eq!(client.ask(upgrade).status(), 101);
+        let none = "[[listen]]\nname = \"one\"\naddr = \"$LISTEN\"\n\
+                    [[route]]\nrespond = { status = 204 }\n";
+        for word in ["one.", "two."] {
+            proxy.reload(driver, none).expect("it is valid");
+            client.send(word);
+            assert_eq!(client.bytes(4).expect("the echo"), word.as_bytes());
+        }
+        assert_eq!(proxy.ask(GET).status(), 204);
+    });
+}
