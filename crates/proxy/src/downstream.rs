@@ -230,10 +230,8 @@ async fn begin_slowly(
         Begun::Sent(attempt) => Ok(Slow::Sent(Box::new(attempt))),
         Begun::Connect(way, facts, pick) => {
             let first = exchange::Trials::default();
-            {
-                let sent = exchange::connect(proxy, client, way, facts, pick, first).await?;
-                Ok(Slow::Sent(Box::new(sent)))
-            }
+            let sent = exchange::connect(proxy, client, way, facts, pick, first).await?;
+            Ok(Slow::Sent(Box::new(sent)))
         }
     }
 }

@@ -90,7 +90,8 @@ pub(crate) enum Begun {
 /// A request sent to an endpoint.
 pub(crate) struct Attempt {
     pub(crate) way: Way,
-    connection: Connection,
+    /// None from the moment it has failed: who tries again may wait for the place it took.
+    connection: Option<Connection>,
     facts: RequestFacts,
     /// The request body, decoded as far as it was there with the head.
     body: BodyDecoder,
@@ -109,7 +110,11 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// The connection it was sent on.
     pub(crate) fn upstream(&self) -> &Stream {
-        &self.connection.stream
+        &self.connection().stream
+    }
+
+    fn connection(&self) -> &Connection {
+        self.connection.as_ref().expect("only a failed attempt has none")
     }
 }
 
@@ -224,7 +229,7 @@ fn transmit(
     let taken = head.bytes + taken.input_bytes;
     Ok(Attempt {
         way: way.clone(),
-        connection,
+        connection: Some(connection),
         facts,
         body,
         taken,
@@ -249,7 +254,7 @@ pub(crate) async fn conclude(
             Err(failure) => failure,
         };
         if let Some(kind) = failure.error.kind() {
-            attempt.connection.report(AttemptOutcome::Failed(kind));
+            attempt.connection().report(AttemptOutcome::Failed(kind));
         }
         let Some(retry) = failure.retry.take() else { return Err(failure) };
         match Box::pin(try_again(proxy, client, attempt, &failure, retry)).await? {
@@ -271,6 +276,7 @@ async fn settle(
 ) -> Result<Answered, Box<Failure>> {
     let complete = attempt.body.is_complete() && attempt.unsent.is_empty();
     attempt.upload.complete.set(complete);
+    let connection = attempt.connection.as_ref().expect("only a failed attempt has none");
     let answer = Answer {
         proxy,
         way: &attempt.way,
@@ -278,7 +284,7 @@ async fn settle(
         timer: &client.answer_timer,
         account: &client.account,
         dress: &client.dress,
-        connection: &attempt.connection,
+        connection,
         facts: &attempt.facts,
         upload: &attempt.upload,
         sent: attempt.sent,
@@ -287,7 +293,7 @@ async fn settle(
             replayable: complete,
             attempts: attempt.trials.tried.count() + 1,
         },
-        may_race: attempt.connection.reused && !attempt.trials.raced,
+        may_race: connection.reused && !attempt.trials.raced,
         interim_relayed: Cell::new(false),
         last: client.is_last_request(proxy),
     };
@@ -309,16 +315,17 @@ async fn settle(
         allowance: attempt.allowance,
     };
     let coding = attempt.facts.framing;
-    let sent = sending.run(&attempt.connection, coding, &mut client.buffer, &mut attempt.body);
+    let sent = sending.run(connection, coding, &mut client.buffer, &mut attempt.body);
     Box::pin(both(answer, sent)).await
 }
 
 /// The answer is through: what becomes of the two connections.
 pub(crate) fn finish(attempt: Attempt, answered: &Answered) -> Outcome {
     let complete = attempt.upload.complete.get();
-    attempt.connection.report(AttemptOutcome::Answered { first_byte: answered.first_byte });
+    let connection = attempt.connection.expect("an answer came by it");
+    connection.report(AttemptOutcome::Answered { first_byte: answered.first_byte });
     if answered.upstream_reusable && complete {
-        attempt.way.upstream().give_back(attempt.connection);
+        attempt.way.upstream().give_back(connection);
     }
     match (complete, answered.keep_client) {
         (true, true) => Outcome::KeepAlive,

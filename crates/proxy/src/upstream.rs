@@ -23,11 +23,13 @@ mod tests;
 mod view;
 
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use baton_runtime::{Core, Stream, Timer};
@@ -187,18 +189,21 @@ impl Upstream {
     }
 
     /// A connection to the endpoint: a new one, or after a wait for its turn one that became free.
+    /// `client`: who asks; once it has broken off there is nothing to wait for.
     ///
     /// # Errors
-    /// `QueueFull` and `QueueTimeout` where its connections are bounded; `OutOfResources`; `Connect`
+    /// `QueueFull`, `QueueTimeout` and `ClientGone` where its connections are bounded;
+    /// `OutOfResources`; `Connect`
     /// and `ConnectTimeout`, which are reported as failures of the endpoint.
     pub(crate) async fn connect(
         &self,
         pick: Pick,
         timer: &Timer,
         bound: Duration,
+        client: &Stream,
     ) -> Result<Connection, ProxyError> {
         let address = pick.address();
-        let grant = self.admit(&pick, timer).await?;
+        let grant = self.admit(&pick, timer, client).await?;
         let (pick, permit) = match Leased::new(pick, grant) {
             Ok(connection) => return Ok(connection.counted()),
             Err(parts) => parts,
@@ -225,7 +230,12 @@ impl Upstream {
     }
 
     /// Leave to connect, at once or after a wait.
-    async fn admit(&self, pick: &Pick, timer: &Timer) -> Result<Grant<Stream>, ProxyError> {
+    async fn admit(
+        &self,
+        pick: &Pick,
+        timer: &Timer,
+        client: &Stream,
+    ) -> Result<Grant<Stream>, ProxyError> {
         let queue = &self.state().config().queue;
         let waiting = match pick.endpoint.enter(now_ms()) {
             Ok(Entry::Open(grant)) => return Ok(grant),
@@ -233,8 +243,15 @@ impl Upstream {
             Err(_) => return Err(ProxyError::QueueFull(pick.address(), queue.length)),
         };
         timer.set(queue.timeout);
-        let granted = poll_fn(|cx| waiting.poll(cx, |cx| timer.poll_expired(cx))).await;
-        granted.ok_or(ProxyError::QueueTimeout(pick.address(), queue.timeout))
+        let mut broken = pin!(client.broken());
+        poll_fn(|cx| {
+            if let Poll::Ready(granted) = waiting.poll(cx, |cx| timer.poll_expired(cx)) {
+                let late = ProxyError::QueueTimeout(pick.address(), queue.timeout);
+                return Poll::Ready(granted.ok_or(late));
+            }
+            broken.as_mut().poll(cx).map(|error| Err(ProxyError::ClientGone(error)))
+        })
+        .await
     }
 
     /// Keeps a connection whose exchange ended at a message boundary.

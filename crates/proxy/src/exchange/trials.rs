@@ -58,7 +58,7 @@ pub(crate) async fn connect(
         let timer = &client.answer_timer;
         let address = chosen.address();
         client.account.endpoint.set(Some((address, false)));
-        let error = match way.upstream().connect(chosen, timer, bound).await {
+        let error = match way.upstream().connect(chosen, timer, bound, &client.stream).await {
             Ok(connection) => {
                 proxy.counters().upstream_connects.add(1);
                 client.account.connected_at.set(Some(Instant::now()));
@@ -134,10 +134,13 @@ pub(super) async fn try_again(
         // The same endpoint is as good as any other.
         Retry::Raced => trials.raced = true,
         Retry::Budgeted(guard) => {
-            trials.tried.add(attempt.connection.address());
+            trials.tried.add(attempt.connection().address());
             trials._retry = Some(guard);
         }
     }
+    // It ends before the next one is asked for: where connections are bounded, the next one may wait
+    // for its place.
+    attempt.connection = None;
     let way = attempt.way.clone();
     let chosen = pick(&way, client.dress.key, attempt.facts, &trials.tried)?;
     // Where no other endpoint can be used, one that has just failed would fail again. A status that

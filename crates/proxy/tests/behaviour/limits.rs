@@ -263,3 +263,35 @@ fn no_more_is_read_ahead_of_an_exchange_than_its_buffer_holds() {
         assert_eq!(upstream.requests().len(), 1);
     });
 }
+
+#[test]
+fn who_breaks_off_waits_no_more_for_a_connection() {
+    // Goal: a place in the queue is for a client that is there. Method: the one connection is in
+    // use; another client asks and resets; the first is answered.
+    on_each_driver(|driver| {
+        let (go, told) = std::sync::mpsc::sync_channel::<()>(0);
+        let told = std::sync::Mutex::new(told);
+        let upstream = Upstream::start(move |mut link| {
+            link.request();
+            told.lock().expect("unpoisoned").recv().expect("the test goes on");
+            link.send(OK);
+        });
+        let text = format!(
+            "[[listen]]\naddr = \"$LISTEN\"\n[upstream.a]\nendpoints = [\"{}\"]\nmax_conns = 1\n\
+             queue = {{ length = 10, timeout = \"5m\" }}\n[[route]]\nto = \"a\"\n",
+            upstream.address
+        );
+        let proxy = Proxy::with(driver, &text);
+        let mut first = proxy.connect();
+        first.send(GET);
+        wait_until("it is with the endpoint", || upstream.requests().len() == 1);
+        let mut other = proxy.connect();
+        other.send(GET);
+        proxy.wait_for_count("requests", 2);
+        other.reset();
+        proxy.wait_for_count("client_gone", 1);
+        go.send(()).expect("the endpoint waits");
+        assert_eq!(first.answer().status(), 200);
+        assert_eq!(upstream.requests().len(), 1);
+    });
+}

@@ -194,3 +194,22 @@ fn a_kept_connection_on_which_something_unasked_came_is_not_used() {
         assert!(turn.load(Ordering::SeqCst) >= 1);
     });
 }
+
+#[test]
+fn a_retry_does_not_wait_for_the_connection_that_failed() {
+    // Goal: with one connection allowed, the retry has the place of the first attempt. Method: the
+    // reused connection closes without a byte; the queue is longer than the test's patience.
+    on_each_driver(|driver| {
+        let upstream = closing_on_reuse("");
+        let text = format!(
+            "[[listen]]\naddr = \"$LISTEN\"\n[upstream.a]\nendpoints = [\"{}\"]\nmax_conns = 1\n\
+             queue = {{ length = 10, timeout = \"5m\" }}\n[[route]]\nto = \"a\"\n",
+            upstream.address
+        );
+        let proxy = Proxy::with(driver, &text);
+        let mut client = proxy.connect();
+        assert_eq!(client.ask(GET).status(), 200);
+        assert_eq!(client.ask(GET).status(), 200);
+        assert_eq!(proxy.count("upstream_retries"), 1);
+    });
+}
