@@ -141,8 +141,8 @@ settings! {
     /// Request body. Over it: 413.
     body_bytes: Option<u64> = None, SizeOrNone(0..=1_024 << 40);
 
-    /// Bytes of a request body that must come within body_idle, unless it ends before. A client that
-    /// sends a byte now and then is closed with 408. 0: any byte will do.
+    /// Bytes of a request body that must come within body_idle, unless it ends before.
+    /// A client that sends a byte now and then is closed with 408. 0: any byte will do.
     body_progress_bytes: usize = 512, SizeIn(0..=MIB);
 
     /// Bytes read ahead of the request being served. When full: not read.
