@@ -25,7 +25,7 @@ use crate::upstream::{AttemptOutcome, Connection, Pick, Replay, Tried};
 mod trials;
 
 pub(crate) use trials::{Retry, Trials, connect, leave};
-use trials::{pick, try_again};
+use trials::{no_endpoint, try_again};
 
 /// The pseudonym in Via (RFC 9110 §7.6.3).
 const VIA: &[u8] = b"baton";
@@ -152,7 +152,9 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
         let reply = Reply::empty(200, vec![("Allow", ALLOW.to_owned())]);
         return Ok(Begun::Reply(facts, head.bytes, Box::new(reply)));
     }
-    let mut pick = pick(&way, client.dress.key, facts, &Tried::default())?;
+    let Some(mut pick) = way.upstream().pick(client.dress.key, &Tried::default()) else {
+        return Err(no_endpoint(client, &way, facts));
+    };
     loop {
         let connection = match way.upstream().lease(pick) {
             Ok(connection) => connection,

@@ -80,7 +80,7 @@ pub(crate) struct RouteCounters {
     pub(crate) over_concurrency: Counter,
     /// Requests refused for their address.
     pub(crate) denied: Counter,
-    /// From the head of the request to the end of the answer.
+    /// From the first byte of the request to the end of the answer.
     pub(crate) duration: Histogram,
 }
 

@@ -81,7 +81,7 @@ impl fmt::Display for ServerError {
             ServerError::Fixed(setting) => {
                 write!(f, "`{setting}` cannot change while the proxy runs; restart it instead")
             }
-            ServerError::AccessLog(error) => write!(f, "access log: {error}"),
+            ServerError::AccessLog(error) => error.fmt(f),
             ServerError::Admin(error) => write!(f, "admin: {error}"),
             ServerError::NotReady => f.write_str("the proxy is starting or stopping"),
             ServerError::Stuck => f.write_str("a core has not yet taken the new configuration"),

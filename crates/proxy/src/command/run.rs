@@ -55,10 +55,8 @@ pub(super) fn announce(server: &Server) {
 /// counters go to the log.
 pub(super) fn serve_until_told(server: &Server, mut signals: Signals) -> ExitCode {
     wait_for_stop(&mut signals, |signal| match signal {
-        SIGHUP => match server.reload_again() {
-            Ok(_) => {}
-            Err(error) => tracing::error!("the configuration is not reloaded: {error}"),
-        },
+        // Its outcome is in the log.
+        SIGHUP => drop(server.reload_again()),
         SIGUSR1 => {
             server.reopen_access_log();
             server.log_counters();

@@ -30,17 +30,10 @@ pub(crate) struct Trials {
     pub(super) raced: bool,
 }
 
-/// An endpoint for the next attempt.
-pub(super) fn pick(
-    way: &Way,
-    key: Option<u64>,
-    facts: RequestFacts,
-    tried: &Tried,
-) -> Result<Pick, Box<Failure>> {
-    way.upstream().pick(key, tried).ok_or_else(|| {
-        let name = way.upstream().state().config().name.as_str();
-        Failure::early(ProxyError::NoEndpoint(name.into()), Some(facts))
-    })
+/// No endpoint can be used for the request that the client's buffer begins with.
+pub(super) fn no_endpoint(client: &mut Client, way: &Way, facts: RequestFacts) -> Box<Failure> {
+    let name = way.upstream().state().config().name.as_str();
+    undelivered(client, facts, ProxyError::NoEndpoint(name.into()))
 }
 
 /// Connects, as picked or if that fails to another endpoint, and sends the request that the client's
@@ -85,7 +78,9 @@ pub(crate) async fn connect(
             false => None,
         };
         let Some(retry) = retry else { return Err(undelivered(client, facts, error)) };
-        let next = pick(&way, client.dress.key, facts, &trials.tried)?;
+        let Some(next) = way.upstream().pick(client.dress.key, &trials.tried) else {
+            return Err(undelivered(client, facts, error));
+        };
         if next.again && matches!(error, ProxyError::ConnectTimeout(..)) {
             // Waiting once more for the one endpoint there is would only double the bound.
             return Err(undelivered(client, facts, error));
@@ -142,7 +137,9 @@ pub(super) async fn try_again(
     // for its place.
     attempt.connection = None;
     let way = attempt.way.clone();
-    let chosen = pick(&way, client.dress.key, attempt.facts, &trials.tried)?;
+    let Some(chosen) = way.upstream().pick(client.dress.key, &trials.tried) else {
+        return Ok(None);
+    };
     // Where no other endpoint can be used, one that has just failed would fail again. A status that
     // an operator wants tried again may pass.
     if chosen.again && !matches!(failure.error, ProxyError::AnswerStatus(..)) {

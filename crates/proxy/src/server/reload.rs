@@ -18,13 +18,23 @@ use crate::plan::Plan;
 use crate::proxy::Notice;
 
 impl Running {
+    /// Reads the configuration anew and puts it in force. A failure is told to whoever asked, and to
+    /// the log.
     pub(super) fn reload_again(&self) -> Result<String, String> {
-        let config = (self.load)()?;
-        self.reload(&config).map_err(|error| match error {
-            ServerError::Stuck => error.to_string(),
-            error => format!("{error}; nothing has changed"),
-        })?;
-        Ok(format!("generation {} is in force\n", self.live.plan().generation))
+        let loaded = (self.load)();
+        let reloaded = loaded.and_then(|config| {
+            self.reload(&config).map_err(|error| match error {
+                ServerError::Stuck => error.to_string(),
+                error => format!("{error}; nothing has changed"),
+            })
+        });
+        match reloaded {
+            Ok(()) => Ok(format!("generation {} is in force\n", self.live.plan().generation)),
+            Err(error) => {
+                tracing::error!("the configuration is not reloaded: {error}");
+                Err(error)
+            }
+        }
     }
 
     pub(super) fn reload(&self, config: &Config) -> Result<(), ServerError> {

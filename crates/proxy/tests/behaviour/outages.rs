@@ -81,3 +81,20 @@ fn only_what_is_under_way_fails_when_the_endpoint_dies_and_all_recovers() {
         proxy.wait_for_connections(0);
     });
 }
+
+#[test]
+fn where_no_name_has_an_address_requests_are_503_and_their_clients_stay() {
+    // Goal: no endpoint at all. Method: a name that never has an address (RFC 6761 §6.4); two
+    // requests on one connection, and one with a body, which ends it.
+    on_each_driver(|driver| {
+        let text = "[[listen]]\naddr = \"$LISTEN\"\n[[route]]\nto = \"nobody.invalid:80\"\n";
+        let proxy = Proxy::with(driver, text);
+        let mut client = proxy.connect();
+        assert_eq!(client.ask(GET).status(), 503);
+        assert_eq!(client.ask(GET).status(), 503);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+        let answer = client.answer();
+        assert_eq!((answer.status(), answer.field("connection")), (503, Some("close")));
+        assert_eq!(proxy.count("upstream_no_endpoint"), 3);
+    });
+}

@@ -224,7 +224,7 @@ pub(super) fn routes(writer: &mut Writer, snapshot: &Snapshot) {
         }
         writer.sample(&[("route", &route.name), ("class", "none")], route.unanswered);
     }
-    let help = "From the head of the request to the end of the answer";
+    let help = "From the first byte of the request to the end of the answer";
     writer.family("baton_route_duration_seconds", Kind::Histogram, help);
     for route in &snapshot.routes {
         let labels = &[("route", route.name.as_str())];
