@@ -12,6 +12,7 @@ mod listener;
 mod metrics;
 mod page;
 mod paths;
+mod reception;
 pub(crate) mod snapshot;
 
 #[cfg(test)]
@@ -30,8 +31,9 @@ use tokio::sync::oneshot;
 use crate::config::AdminAddress;
 use crate::live::Live;
 use admin::Admin;
-use listener::Listener;
 use snapshot::Source;
+
+pub(crate) use reception::Reception;
 
 /// What the control plane asks the rest of the process to do.
 pub(crate) struct Hooks {
@@ -45,7 +47,7 @@ pub(crate) struct Hooks {
 /// The running control plane. Ends when it is dropped: what it is answering then is cut off.
 pub(crate) struct Control {
     handle: Handle,
-    address: Option<AdminAddress>,
+    reception: Arc<Reception>,
     /// Dropped to stop the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -67,18 +69,16 @@ pub(crate) fn start(
         .thread_name("control-blocking")
         .build()?;
     let handle = runtime.handle().clone();
-    let listener = admin.map(|address| Listener::bind(&address)).transpose()?;
-    let address = listener.as_ref().map(Listener::address).transpose()?;
     let source = Arc::new(Source::new(live, hooks.ready.clone()));
-    handle.spawn(watch(source.clone()));
-    if let Some(listener) = listener {
-        handle.spawn(listener.serve(Arc::new(Admin::new(source, hooks))));
-    }
+    let reception = Reception::new(handle.clone(), Admin::new(source.clone(), hooks));
+    reception.move_to(reception.open(admin.as_ref())?);
+    handle.spawn(watch(source));
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || run(runtime, stopped))?;
-    Ok(Control { handle, address, stop: Some(stop), thread: Some(thread) })
+    let reception = Arc::new(reception);
+    Ok(Control { handle, reception, stop: Some(stop), thread: Some(thread) })
 }
 
 fn run(runtime: Runtime, stopped: oneshot::Receiver<()>) {
@@ -101,9 +101,9 @@ impl Control {
         self.handle.clone()
     }
 
-    /// Where it listens, the port filled in.
-    pub(crate) fn address(&self) -> Option<&AdminAddress> {
-        self.address.as_ref()
+    /// Where operators are answered.
+    pub(crate) fn reception(&self) -> &Arc<Reception> {
+        &self.reception
     }
 }
 

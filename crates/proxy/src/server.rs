@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -12,7 +12,7 @@ use baton_runtime::{AcceptMode, DriverChoice, NewListener, Runtime, RuntimeOptio
 use crate::access_log::{Lines, Sink};
 use crate::clients::Clients;
 use crate::config::{self, AdminAddress, Config};
-use crate::control::{self, Control, Hooks};
+use crate::control::{self, Control, Hooks, Reception};
 use crate::counters::Counters;
 use crate::limits::{
     ACCESS_LOG_STOP, DESCRIPTORS_PER_CONNECTION, DESCRIPTORS_RESERVED, NAMES_BOUND,
@@ -39,6 +39,8 @@ struct Running {
     /// Whether new clients are welcome.
     ready: Arc<AtomicBool>,
     listening: Mutex<Vec<Listening>>,
+    /// Where operators are answered; set once the control plane is there.
+    reception: OnceLock<Arc<Reception>>,
     /// What looks names up and checks endpoints; none before it is started and once it has ended.
     probes: Mutex<Option<Probes>>,
     /// Reads the configuration anew.
@@ -141,10 +143,12 @@ impl Server {
             live,
             ready,
             listening,
+            reception: OnceLock::new(),
             probes: Mutex::default(),
             load,
         });
         let control = start_control(&running, config)?;
+        running.reception.get_or_init(|| control.reception().clone());
         let probes = Probes::start(&control.handle(), &running.live.plan().upstreams);
         if !probes.first_round(NAMES_BOUND) {
             tracing::warn!(bound = ?NAMES_BOUND, "serving before all names were looked up once");
@@ -189,8 +193,7 @@ impl Server {
 
     /// Where operators reach it, the port filled in.
     pub fn admin_address(&self) -> Option<AdminAddress> {
-        let control = self.control.lock().expect("no holder of this lock panics");
-        control.as_ref().and_then(|control| control.address().cloned())
+        self.running.reception.get().and_then(|reception| reception.address())
     }
 
     /// The cores below it.

@@ -15,6 +15,7 @@ use crate::server::Server;
 /// A running proxy of one core and its control plane. The proxy goes first.
 struct Proxy {
     control: Control,
+    address: AdminAddress,
     live: Arc<Live>,
     ready: Arc<AtomicBool>,
     _server: Server,
@@ -45,7 +46,8 @@ fn start_with(admin: AdminAddress, reload: Reload) -> Proxy {
     let ready = Arc::new(AtomicBool::new(true));
     let hooks = Hooks { reload, ready: ready.clone() };
     let control = start(live.clone(), Some(admin), hooks).expect("the address can be had");
-    Proxy { control, live, ready, _server: server }
+    let address = control.reception().address().expect("it has one");
+    Proxy { control, address, live, ready, _server: server }
 }
 
 fn start_tcp() -> Proxy {
@@ -55,7 +57,7 @@ fn start_tcp() -> Proxy {
 
 impl Proxy {
     fn address(&self) -> &AdminAddress {
-        self.control.address().expect("it has one")
+        &self.address
     }
 
     fn get(&self, path: &str) -> Reply {
@@ -286,7 +288,7 @@ fn without_an_address_tasks_run_all_the_same() {
     let proxy = start_tcp();
     let hooks = Hooks { reload: Box::new(|| Ok(String::new())), ready: proxy.ready.clone() };
     let control = start(proxy.live.clone(), None, hooks).expect("there is a thread");
-    assert_eq!(control.address(), None);
+    assert_eq!(control.reception().address(), None);
     let (done, is_done) = std::sync::mpsc::sync_channel(1);
     control.handle().spawn(async move {
         let name = std::thread::current().name().map(str::to_owned);

@@ -46,6 +46,8 @@ impl Running {
         let before = self.live.plan();
         refuse_fixed(&before.config, config)?;
         let Moves { next, new, gone } = self.moves(config, &listening)?;
+        let reception = self.reception.get().ok_or(ServerError::NotReady)?;
+        let admin = reception.open(config.admin.as_ref()).map_err(ServerError::Admin)?;
         let cores = self.runtime.cores();
         let has_other_log = before.config.access_log != config.access_log;
         let sink = if has_other_log { access_log_sink(config, cores)? } else { None };
@@ -69,6 +71,7 @@ impl Running {
         for number in gone {
             self.runtime.unlisten(number);
         }
+        reception.move_to(admin);
         self.runtime.set_connections_max(connections_max(config.limits.connections));
         self.shared.clients.set_most(config.limits.connections_per_ip);
         log::set_level(config.log_level);

@@ -1,5 +1,8 @@
 //! What a reload changes, and what it leaves alone.
 
+use std::net::SocketAddr;
+
+use baton_proxy::config::AdminAddress;
 use baton_proxy::server::ServerError;
 
 use crate::support::upstream::nobody;
@@ -128,5 +131,36 @@ fn a_tunnel_outlives_its_route_and_upstream() {
             assert_eq!(client.bytes(4).expect("the echo"), word.as_bytes());
         }
         assert_eq!(proxy.ask(GET).status(), 204);
+    });
+}
+
+#[test]
+fn the_admin_address_moves_and_one_that_cannot_be_had_changes_nothing() {
+    on_each_driver(|driver| {
+        let upstream = Upstream::answering(OK);
+        let admin = |address: SocketAddr| format!("[admin]\nlisten = \"{address}\"\n");
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let proxy = Proxy::with(driver, &file(&upstream, &admin(anywhere)));
+        let address = || match proxy.server().admin_address() {
+            Some(AdminAddress::Tcp(address)) => address,
+            other => panic!("{other:?} is no TCP address"),
+        };
+        let before = address();
+        let ready = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let refused = proxy.reload(driver, &file(&upstream, &admin(upstream.address)));
+        assert!(matches!(refused, Err(ServerError::Admin(_))), "{refused:?}");
+        assert_eq!(Wire::connect(before).ask(ready).status(), 200);
+        // The same again: it stays where it is.
+        proxy.reload(driver, &file(&upstream, &admin(anywhere))).expect("it is valid");
+        assert_eq!(address(), before);
+        let elsewhere = SocketAddr::from(([127, 0, 0, 2], 0));
+        let moved = proxy.reload(driver, &file(&upstream, &admin(elsewhere)));
+        if cfg!(target_os = "linux") {
+            moved.expect("all of 127.0.0.0/8 is this machine's");
+            assert_eq!(Wire::connect(address()).ask(ready).status(), 200);
+            wait_until("it is left", || std::net::TcpStream::connect(before).is_err());
+        }
+        proxy.reload(driver, &file(&upstream, "")).expect("it is valid");
+        assert_eq!(proxy.server().admin_address(), None);
     });
 }
