@@ -1,5 +1,7 @@
 //! Names and values of fields, and texts with placeholders.
 
+use baton_http1::{FieldName, FieldNameError};
+
 use super::{Refusal, Text, is_token, refuse, text};
 use crate::config::problem::nearest;
 use crate::route::{Template, TemplateError};
@@ -59,8 +61,14 @@ fn edited(text: &str) -> Result<String, Refusal> {
         "connection" | "keep-alive" | "proxy-connection" | "te" | "upgrade" | "http2-settings" => {
             refuse(format!("`{text}` is for one connection; the proxy writes it on each side"))
         }
-        _ if is_token(text) => Ok(text.to_owned()),
-        _ => no_field(text),
+        _ if !is_token(text) => no_field(text),
+        _ => match FieldName::new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(FieldNameError::Reserved) => refuse(format!("`{text}` is written by the proxy")),
+            Err(FieldNameError::NotAName) => {
+                refuse(format!("a field's name has at most {} bytes", FieldName::BYTES_MAX))
+            }
+        },
     }
 }
 
@@ -140,3 +148,39 @@ pub(crate) const LOCATION: Text<Template> = Text {
         r#"a URL or a path such as "https://{host}{uri}" or "/new""#,
     )
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{FieldEdits, ForwardConfig, Route};
+    use crate::route::RouteEdits;
+
+    #[test]
+    fn what_a_file_may_change_can_be_changed() {
+        let long = "a".repeat(256);
+        let names = [
+            "date",
+            "Host",
+            "expect",
+            "max-forwards",
+            "proxy",
+            "content_length",
+            "Transfer_Encoding",
+            "te",
+            "trailer",
+            "x-env",
+            "x-forwarded-port",
+            &long,
+        ];
+        for name in names {
+            let remove = FieldEdits { remove: vec![name.to_owned()], ..FieldEdits::default() };
+            let mut route = Route::to("r".into(), Default::default(), Default::default());
+            route.request_fields = remove;
+            let compiled = RouteEdits::new(&route, &ForwardConfig::default()).is_ok();
+            for kind in [&REQUEST_FIELD, &RESPONSE_FIELD] {
+                let accepted = (kind.parse)(name).is_ok();
+                assert!(compiled || !accepted, "{name} would end the process");
+            }
+        }
+    }
+}
