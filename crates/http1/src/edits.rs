@@ -64,10 +64,11 @@ impl FieldName {
     }
 }
 
-/// Names of fields to take away, in any case.
+/// Names of fields to take away, in any case, and with `_` for `-`: CGI and WSGI fold both into one
+/// variable, so that a client's `X_User` would pass there for the `X-User` that an edit sets.
 #[derive(Clone, Debug, Default)]
 pub struct FieldNames {
-    /// In lower case.
+    /// In lower case, with `-` for `_`.
     names: Vec<Box<[u8]>>,
     /// A bit for each length of a name, those over 63 together: most fields are told apart by it.
     lengths: u64,
@@ -81,7 +82,7 @@ impl FieldNames {
     pub fn new(names: impl IntoIterator<Item = FieldName>) -> FieldNames {
         let mut set = FieldNames::NONE;
         for FieldName(name) in names {
-            let name = name.to_ascii_lowercase().into_bytes().into_boxed_slice();
+            let name: Box<[u8]> = name.bytes().map(folded).collect();
             if !set.contains(&name) {
                 set.lengths |= length_bit(&name);
                 set.names.push(name);
@@ -99,8 +100,14 @@ impl FieldNames {
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
         self.lengths & length_bit(name) != 0
-            && self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+            && self.names.iter().any(|known| {
+                known.len() == name.len() && known.iter().zip(name).all(|(a, b)| *a == folded(*b))
+            })
     }
+}
+
+fn folded(byte: u8) -> u8 {
+    if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
 }
 
 fn length_bit(name: &[u8]) -> u64 {
@@ -230,13 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_names_knows_them_in_any_case() {
+    fn a_set_of_names_knows_them_in_any_case_and_with_underscores() {
         let long = "x".repeat(70);
         let names = ["Server", "X-A", "x-a", &long].map(|name| FieldName::new(name).expect("ok"));
         let set = FieldNames::new(names);
         assert!(set.contains(b"SERVER") && set.contains(b"x-A") && set.contains(long.as_bytes()));
         let longer = "x".repeat(71);
-        for name in [b"server2".as_slice(), b"X-B", b"", longer.as_bytes()] {
+        assert!(set.contains(b"X_a") && FieldNames::new([FieldName("x_b".into())]).contains(b"X-B"));
+        for name in [b"server2".as_slice(), b"X-B", b"XA", b"", longer.as_bytes()] {
             assert!(!set.contains(name));
         }
         assert!(FieldNames::NONE.is_empty() && !FieldNames::NONE.contains(b""));

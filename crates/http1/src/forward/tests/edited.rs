@@ -123,7 +123,7 @@ fn fields_are_removed_in_any_case_and_added_behind_the_others() {
     let edits = Edits { remove: &remove, append: &append };
     assert_eq!(
         changed(&input, |context| context.edits = edits),
-        "GET / HTTP/1.1\r\nHost: a\r\nB: 2\r\nC: 4\r\nX_A: 5\r\nX-A: new\r\n\
+        "GET / HTTP/1.1\r\nHost: a\r\nB: 2\r\nC: 4\r\nX-A: new\r\n\
          X-Forwarded-Proto: https\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: a\r\n\
          Via: 1.1 baton\r\nContent-Length: 1\r\n\r\n"
     );
