@@ -243,7 +243,9 @@ mod tests {
         let set = FieldNames::new(names);
         assert!(set.contains(b"SERVER") && set.contains(b"x-A") && set.contains(long.as_bytes()));
         let longer = "x".repeat(71);
-        assert!(set.contains(b"X_a") && FieldNames::new([FieldName("x_b".into())]).contains(b"X-B"));
+        assert!(
+            set.contains(b"X_a") && FieldNames::new([FieldName("x_b".into())]).contains(b"X-B")
+        );
         for name in [b"server2".as_slice(), b"X-B", b"XA", b"", longer.as_bytes()] {
             assert!(!set.contains(name));
         }

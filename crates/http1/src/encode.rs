@@ -1,6 +1,6 @@
 //! Chunks, trailers and the proxy's own answers to bytes.
 
-use crate::edits::Edits;
+use crate::edits::{Edits, FieldNames};
 use crate::fields::encode_field;
 use crate::name::may_be_trailer;
 use crate::syntax::{TOKEN, span, trim};
@@ -36,14 +36,16 @@ pub fn chunk_header(length: usize, buffer: &mut [u8; CHUNK_HEADER_BYTES_MAX]) ->
 ///
 /// `section`: a trailer section as [`PieceKind::Trailers`](crate::PieceKind) delivers it. Left
 /// out are fields that frame, route, authenticate, modify the request, steer caches, describe
-/// the content, or concern one connection.
-pub fn encode_trailers(section: &[u8], out: &mut Vec<u8>) {
+/// the content, or concern one connection; and those in `remove`, as a recipient may read a trailer
+/// field as it would read one of the head.
+pub fn encode_trailers(section: &[u8], remove: &FieldNames, out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     for line in section.split(|&b| b == b'\n') {
         let name = &line[..span(line, &TOKEN)];
         if let Some(value) = line[name.len()..].strip_prefix(b":")
             && !name.is_empty()
             && may_be_trailer(name)
+            && !remove.contains(name)
         {
             encode_field(name, trim(value.strip_suffix(b"\r").unwrap_or(value)), out);
         }
@@ -174,7 +176,7 @@ pub fn reason_phrase(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edits::{FieldBlock, FieldName, FieldNames};
+    use crate::edits::{FieldBlock, FieldName};
 
     #[test]
     fn a_chunk_header_is_the_length_in_hex() {
@@ -196,9 +198,10 @@ mod tests {
 
     #[test]
     fn trailers_are_sent_without_fields_that_do_not_belong_there() {
+        let remove = FieldNames::new([FieldName::new("X-User").expect("valid")]);
         let encode = |section: &[u8]| {
             let mut out = Vec::new();
-            encode_trailers(section, &mut out);
+            encode_trailers(section, &remove, &mut out);
             String::from_utf8(out).expect("rows are ASCII")
         };
         assert_eq!(encode(b"\r\n"), "0\r\n\r\n");
@@ -206,6 +209,9 @@ mod tests {
             encode(b"Host: evil\r\nDigest:  x \r\nContent-Length: 9\r\ngrpc-status:0\r\n\r\n"),
             "0\r\nDigest: x\r\ngrpc-status: 0\r\n\r\n"
         );
+        assert_eq!(encode(b"x-user: a\r\nX_USER: b\r\nX-Users: c\r\n\r\n"), {
+            "0\r\nX-Users: c\r\n\r\n"
+        });
         // Not a section that a decoder delivers; it must not end in a panic or a broken line.
         assert_eq!(encode(b"Digest\r\n x: y\r\n: z\r\n"), "0\r\n\r\n");
     }

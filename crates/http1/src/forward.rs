@@ -2,7 +2,7 @@
 
 use crate::client::{self, ClientFields, Origin};
 use crate::connection::ResponsePlan;
-use crate::edits::Edits;
+use crate::edits::{Edits, FieldNames};
 use crate::encode::{
     encode_content_length, encode_decimal, encode_persistence, encode_status_line,
 };
@@ -198,12 +198,13 @@ pub fn encode_response(
 
 /// Appends the head of an interim response as it goes to the client (RFC 9110 §15.2).
 ///
-/// Only for HTTP/1.1 clients: HTTP/1.0 has no interim responses.
-pub fn encode_interim(head: &ResponseHead<'_, '_>, out: &mut Vec<u8>) {
+/// Only for HTTP/1.1 clients: HTTP/1.0 has no interim responses. `remove`: fields that the operator
+/// takes away from answers.
+pub fn encode_interim(head: &ResponseHead<'_, '_>, remove: &FieldNames, out: &mut Vec<u8>) {
     debug_assert!(head.is_interim(), "a final response has a plan");
     out.reserve(head.lines.encoded_bytes_max() + RESPONSE_ADDITIONS_BYTES_MAX);
     encode_start_line(head, out);
-    head.lines.encode(out);
+    head.lines.encode_without(Without::default(), remove, out);
     out.extend_from_slice(b"\r\n");
 }
 

@@ -162,7 +162,7 @@ fn forward_response(upstream: &[u8], facts: &RequestFacts) {
         let Ok(Some(head)) = parsed else { return };
         let mut sent = Vec::new();
         if head.is_interim() {
-            encode_interim(&head, &mut sent);
+            encode_interim(&head, crate::Edits::NONE.remove, &mut sent);
             assert_eq!(naive::head(&sent).map(|head| head.bytes), Some(sent.len()));
             rest = &rest[head.bytes..];
             continue;

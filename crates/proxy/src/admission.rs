@@ -66,6 +66,15 @@ impl Dress {
         }
     }
 
+    /// What is changed of the request.
+    pub(crate) fn request<'a>(&'a self, way: &'a Way) -> Edits<'a> {
+        let edits = &way.rule().edits;
+        match &self.request {
+            Some(block) => edits.rendered_request(self.starts_trace, block),
+            None => edits.fixed_request().unwrap_or(Edits::NONE),
+        }
+    }
+
     /// All that goes on with the request besides its head.
     pub(crate) fn context<'a>(
         &'a self,
@@ -85,10 +94,7 @@ impl Dress {
             },
             target: self.target.as_deref().and_then(OriginForm::new),
             host: rule.host.as_deref().and_then(Authority::new),
-            edits: match &self.request {
-                Some(block) => rule.edits.rendered_request(self.starts_trace, block),
-                None => rule.edits.fixed_request().unwrap_or(Edits::NONE),
-            },
+            edits: self.request(way),
             ..context
         }
     }

@@ -145,7 +145,7 @@ impl Answer<'_> {
         if head.is_interim() {
             self.check_interims(interims + 1)?;
             if self.facts.version == Version::Http11 {
-                encode_interim(&head, &mut scratch);
+                encode_interim(&head, self.dress.response(self.way).remove, &mut scratch);
             }
             self.interim_relayed.set(true);
             let unsent = self.write_now(&scratch)?;
@@ -172,7 +172,8 @@ impl Answer<'_> {
         );
         let mut body = BodyDecoder::new(plan.upstream_body);
         let input = if plan.tunnel { &[] } else { &buffer.filled()[head.bytes..] };
-        let taken = append_body(input, &mut body, plan.downstream, trailers(&plan), &mut scratch);
+        let trailers = self.trailers(&plan);
+        let taken = append_body(input, &mut body, plan.downstream, trailers, &mut scratch);
         let taken = taken.map_err(|error| self.body_refused(error))?;
         self.upload.seen.set(match plan.downstream {
             baton_http1::Framing::UntilClose => Seen::PartUntilClose,
@@ -241,7 +242,7 @@ impl Answer<'_> {
             read_bound: timeouts.upstream_idle,
             write_bound: timeouts.body_idle,
             coding: plan.downstream,
-            trailers: trailers(plan),
+            trailers: self.trailers(plan),
             read_bytes_max: usize::MAX,
             progress_bytes_min: 0,
             allowance: u64::MAX,
@@ -301,6 +302,13 @@ impl Answer<'_> {
         Err(self.failure(ProxyError::AnswerInterims(self.address(), most)))
     }
 
+    fn trailers(&self, plan: &ResponsePlan) -> Trailers<'_> {
+        match plan.trailers {
+            true => Trailers::Forward(self.dress.response(self.way).remove),
+            false => Trailers::Drop,
+        }
+    }
+
     fn address(&self) -> std::net::SocketAddr {
         self.connection.address()
     }
@@ -352,10 +360,6 @@ impl Answer<'_> {
             .flatten()
             .map(Retry::Budgeted)
     }
-}
-
-fn trailers(plan: &ResponsePlan) -> Trailers {
-    if plan.trailers { Trailers::Forward } else { Trailers::Drop }
 }
 
 /// Makes spare room in `buffer`, which holds a part of a head of at most `limit` bytes.

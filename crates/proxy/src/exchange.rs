@@ -213,9 +213,10 @@ fn transmit(
     scratch.clear();
     let context = client.dress.context(way, &client.peer_text, connection.host(), VIA);
     encode_request(head, &context, &mut scratch);
+    let trailers = Trailers::Forward(context.edits.remove);
     let mut body = BodyDecoder::new(facts.framing);
     let input = &client.buffer.filled()[head.bytes..];
-    let taken = append_body(input, &mut body, facts.framing, Trailers::Forward, &mut scratch);
+    let taken = append_body(input, &mut body, facts.framing, trailers, &mut scratch);
     let taken = taken.map_err(|error| refused(ProxyError::RequestBody(error)))?;
     let most = way.limits().body_bytes.unwrap_or(u64::MAX);
     let allowance = most
@@ -315,6 +316,7 @@ async fn settle(
         timer: &client.timer,
         unsent: std::mem::take(&mut attempt.unsent),
         allowance: attempt.allowance,
+        without: client.dress.request(&attempt.way).remove,
     };
     let coding = attempt.facts.framing;
     let sent = sending.run(connection, coding, &mut client.buffer, &mut attempt.body);

@@ -8,18 +8,18 @@ use std::ops::Range;
 use std::time::Duration;
 
 use baton_http1::{
-    BodyDecoder, BodyError, CHUNK_END, CHUNK_HEADER_BYTES_MAX, Framing, PieceKind, chunk_header,
-    encode_trailers,
+    BodyDecoder, BodyError, CHUNK_END, CHUNK_HEADER_BYTES_MAX, FieldNames, Framing, LAST_CHUNK,
+    PieceKind, chunk_header, encode_trailers,
 };
 use baton_runtime::{Buffer, Core, Stream, TICK, Timer};
 
 use crate::limits::RELAY_TURN_BYTES;
 
 /// What may become of trailers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trailers {
-    /// Forwarded, minus the fields that must not be there.
-    Forward,
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trailers<'a> {
+    /// Forwarded, minus the fields that must not be there and those that the route takes away.
+    Forward(&'a FieldNames),
     /// Dropped: the recipient did not ask for them.
     Drop,
 }
@@ -38,7 +38,7 @@ pub(crate) fn append_body(
     input: &[u8],
     decoder: &mut BodyDecoder,
     coding: Framing,
-    trailers: Trailers,
+    trailers: Trailers<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Taken, BodyError> {
     if decoder.is_complete() && coding != Framing::Chunked {
@@ -124,9 +124,11 @@ fn append_chunk_line(body_bytes: usize, out: &mut Vec<u8>) {
     }
 }
 
-fn append_last_chunk(section: &[u8], trailers: Trailers, out: &mut Vec<u8>) {
-    let section = if trailers == Trailers::Forward { section } else { &[] };
-    encode_trailers(section, out);
+fn append_last_chunk(section: &[u8], trailers: Trailers<'_>, out: &mut Vec<u8>) {
+    match trailers {
+        Trailers::Forward(without) => encode_trailers(section, without, out),
+        Trailers::Drop => out.extend_from_slice(LAST_CHUNK),
+    }
 }
 
 /// Writes what fits of `bytes` now; returns the rest for a later [`Stream::write_all`].
@@ -170,7 +172,7 @@ pub(crate) struct Pump<'a> {
     pub(crate) write_bound: Duration,
     /// How the body is framed where it goes.
     pub(crate) coding: Framing,
-    pub(crate) trailers: Trailers,
+    pub(crate) trailers: Trailers<'a>,
     /// Most bytes read at once, so that no more is read ahead of the next message.
     pub(crate) read_bytes_max: usize,
     /// Bytes that must be read before the bound of a wait begins anew.
@@ -284,7 +286,7 @@ impl Pump<'_> {
     async fn finish_after_eof(&self) -> Result<(), PumpError> {
         if self.coding == Framing::Chunked {
             self.timer.set(self.write_bound);
-            let mut last = [IoSlice::new(baton_http1::LAST_CHUNK)];
+            let mut last = [IoSlice::new(LAST_CHUNK)];
             self.to.write_all(&mut last, self.timer).await.map_err(write_error)?;
         }
         Ok(())

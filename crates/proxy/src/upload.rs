@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::task::Poll;
 
-use baton_http1::{BodyDecoder, BodyError, Framing, RequestFacts};
+use baton_http1::{BodyDecoder, BodyError, FieldNames, Framing, RequestFacts};
 use baton_runtime::{Buffer, BufferSize, Stream, Timer};
 
 use crate::account::{Account, add};
@@ -48,6 +48,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) unsent: Vec<u8>,
     /// Body bytes that may still follow what was sent.
     pub(crate) allowance: u64,
+    /// Trailer fields that the route takes away.
+    pub(crate) without: &'a FieldNames,
 }
 
 impl Sending<'_> {
@@ -75,7 +77,7 @@ impl Sending<'_> {
             read_bound: timeouts.body_idle,
             write_bound: timeouts.upstream_idle,
             coding,
-            trailers: Trailers::Forward,
+            trailers: Trailers::Forward(self.without),
             read_bytes_max: limits.pipelined_bytes,
             progress_bytes_min: limits.body_progress_bytes,
             allowance: self.allowance,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::connection::plan_response;
-use crate::edits::{FieldBlock, FieldName, FieldNames};
+use crate::edits::{FieldBlock, FieldName};
 use crate::error::HeadError;
 use crate::fields::FieldSlots;
 use crate::fuzzing::{DATE, Verdict, request_verdict};

@@ -109,7 +109,7 @@ pub(crate) fn relay_body(from: Framing, to: Framing, input: &[u8], out: &mut Vec
             PieceKind::Trailers(range) => {
                 has_trailers = true;
                 if to == Framing::Chunked {
-                    encode_trailers(part(range), out);
+                    encode_trailers(part(range), crate::Edits::NONE.remove, out);
                 }
             }
             PieceKind::End => {

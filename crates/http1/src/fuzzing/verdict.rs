@@ -117,7 +117,7 @@ fn response_once(input: &[u8], limits: &HeadLimits, method: MethodKind) -> Verdi
             assert_eq!(scanned, Ok(head.bytes), "the fast parser is as strict as the scan");
             let mut encoded = Vec::new();
             if head.is_interim() {
-                encode_interim(&head, &mut encoded);
+                encode_interim(&head, crate::Edits::NONE.remove, &mut encoded);
             } else {
                 match plan_response(&facts, &head, false) {
                     Ok(plan) => encode_response(&head, &plan, DATE, &Edits::NONE, &mut encoded),

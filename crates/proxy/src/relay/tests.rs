@@ -4,8 +4,15 @@ fn chunked() -> BodyDecoder {
     BodyDecoder::new(Framing::Chunked)
 }
 
+const FORWARD: Trailers<'static> = Trailers::Forward(baton_http1::Edits::NONE.remove);
+
 /// What [`append_body`] makes of `input`, as text.
-fn appended(input: &str, framing: Framing, coding: Framing, trailers: Trailers) -> (String, Taken) {
+fn appended(
+    input: &str,
+    framing: Framing,
+    coding: Framing,
+    trailers: Trailers<'_>,
+) -> (String, Taken) {
     let mut out = b"head|".to_vec();
     let mut decoder = BodyDecoder::new(framing);
     let taken = append_body(input.as_bytes(), &mut decoder, coding, trailers, &mut out);
@@ -16,18 +23,17 @@ fn appended(input: &str, framing: Framing, coding: Framing, trailers: Trailers) 
 fn a_body_that_breaks_its_coding_is_refused() {
     let input = b"3\r\nabc\r\nx";
     let mut out = Vec::new();
-    let taken = append_body(input, &mut chunked(), Framing::Chunked, Trailers::Forward, &mut out);
+    let taken = append_body(input, &mut chunked(), Framing::Chunked, FORWARD, &mut out);
     assert_eq!(taken, Err(BodyError::ChunkSize));
     assert!(Walk::new().gather(&mut input.to_vec(), &mut chunked()).is_err());
 }
 
 #[test]
 fn what_follows_a_body_is_not_taken() {
-    let (out, taken) =
-        appended("abGET /", Framing::Length(2), Framing::Length(2), Trailers::Forward);
+    let (out, taken) = appended("abGET /", Framing::Length(2), Framing::Length(2), FORWARD);
     assert_eq!(out, "head|ab");
     assert_eq!(taken, Taken { input_bytes: 2, body_bytes: 2 });
-    let (out, taken) = appended("GET /", Framing::None, Framing::None, Trailers::Forward);
+    let (out, taken) = appended("GET /", Framing::None, Framing::None, FORWARD);
     assert_eq!(out, "head|");
     assert_eq!(taken, Taken { input_bytes: 0, body_bytes: 0 });
 }
@@ -35,7 +41,7 @@ fn what_follows_a_body_is_not_taken() {
 #[test]
 fn chunks_become_one_chunk_and_its_end() {
     let input = "2;ext=1\r\nab\r\n1\r\nc\r\n0\r\nSum: 1\r\n\r\nGET /";
-    let (out, taken) = appended(input, Framing::Chunked, Framing::Chunked, Trailers::Forward);
+    let (out, taken) = appended(input, Framing::Chunked, Framing::Chunked, FORWARD);
     assert_eq!(out, "head|3\r\nabc\r\n0\r\nSum: 1\r\n\r\n");
     assert_eq!(taken, Taken { input_bytes: input.len() - "GET /".len(), body_bytes: 3 });
     let (out, _) = appended(input, Framing::Chunked, Framing::Chunked, Trailers::Drop);

@@ -61,6 +61,46 @@ fn fields_are_taken_away_set_and_added_on_both_sides() {
 }
 
 #[test]
+fn what_a_route_takes_away_comes_neither_in_trailers_nor_with_an_interim_answer() {
+    on_each_driver(|driver| {
+        let (heads, began) = std::sync::mpsc::sync_channel(2);
+        let (requests, ended) = std::sync::mpsc::sync_channel(2);
+        let upstream = Upstream::start(move |mut link| {
+            while let Ok(head) = link.head() {
+                heads.send(()).expect("the test listens");
+                requests.send(link.body(head).expect("a whole request")).expect("it listens");
+                link.send(
+                    "HTTP/1.1 103 Early\r\nServer: secret\r\nLink: </a>\r\n\r\n\
+                     HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+                     2\r\nok\r\n0\r\nServer: secret\r\nX-Sum: 1\r\n\r\n",
+                );
+            }
+        });
+        let lines = r#"
+            request_headers = { set = { x-user = "nobody" } }
+            response_headers = { remove = ["server"] }
+        "#;
+        let proxy = Proxy::with(driver, &route(&upstream, lines));
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\
+                    Transfer-Encoding: chunked\r\nX_User: root\r\n\r\n2\r\nhi\r\n";
+        let end = "0\r\nX-User: root\r\nx_user: root\r\nX-Sum: 2\r\n\r\n";
+        let mut client = proxy.connect();
+        // First in one piece, then with a wait before the trailers.
+        for parts in [&[&*format!("{head}{end}")][..], &[head, end]] {
+            client.send(parts[0]);
+            began.recv().expect("the head comes first");
+            parts[1..].iter().for_each(|part| client.send(part));
+            let request = ended.recv().expect("then the rest");
+            assert_eq!(request.fields("x-user"), ["nobody"]);
+            assert_eq!((request.field("x_user"), &*request.trailers), (None, "X-Sum: 2\r\n\r\n"));
+            let interim = client.head().expect("an interim answer");
+            assert!(interim.starts_with("HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n"), "{interim}");
+            assert_eq!(client.answer().trailers, "X-Sum: 1\r\n\r\n");
+        }
+    });
+}
+
+#[test]
 fn a_redirect_names_the_same_place_elsewhere_and_no_endpoint_is_asked() {
     on_each_driver(|driver| {
         let text =

@@ -120,6 +120,10 @@ fn an_interim_response_has_no_framing() {
         .expect("no fault")
         .expect("complete");
     let mut out = b"before".to_vec();
-    encode_interim(&head, &mut out);
+    encode_interim(&head, Edits::NONE.remove, &mut out);
     assert_eq!(out, b"beforeHTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n");
+    out.clear();
+    let remove = FieldNames::new([FieldName::new("link").expect("valid")]);
+    encode_interim(&head, &remove, &mut out);
+    assert_eq!(out, b"HTTP/1.1 103 Early\r\n\r\n");
 }
