@@ -1,7 +1,8 @@
 //! From a request's head to its way: who the client is, which route takes the request, and whether
 //! it may go on. Waits for nothing.
 
-use std::net::{IpAddr, SocketAddr};
+use std::cell::OnceCell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use baton_http1::{
@@ -15,7 +16,7 @@ use crate::limiter::{Decision, Key, RateLimiter};
 use crate::proxy::{Current, Proxy, Way};
 use crate::reply::{Reply, ReplyBody};
 use crate::route::{
-    ClientAddress, Fields, Found, Query, RequestId, Resolved, Trace, Values, admits,
+    ClientAddress, Fields, Found, NO_HOST, Query, RequestId, Resolved, Trace, Values, admits,
 };
 use crate::upstream::HashInput;
 
@@ -37,11 +38,10 @@ pub(crate) struct Dress {
 
 /// Where a request came in.
 #[derive(Clone, Copy)]
-pub(crate) struct Door<'a> {
+pub(crate) struct Door {
     /// The number of the listener.
     pub(crate) listener: usize,
     pub(crate) peer: SocketAddr,
-    pub(crate) peer_text: &'a AddressText,
 }
 
 /// What is filled in of a request on its way in.
@@ -104,7 +104,7 @@ impl Dress {
 pub(crate) fn admit(
     proxy: &Proxy,
     current: &Rc<Current>,
-    door: Door<'_>,
+    door: Door,
     head: &RequestHead<'_, '_>,
     slots: Slots<'_>,
 ) -> Result<(), Box<Reply>> {
@@ -150,16 +150,18 @@ pub(crate) fn admit(
     let way = Way::new(current.clone(), route);
     account.capture(proxy, head, &way);
     *slot = Some(way.clone());
-    let asked = Asked { head, path: &path, client: client.ip };
+    let asked = Asked { head, path: &path, client, id: OnceCell::new() };
     asked.pass(proxy, &way, account, dress)?;
-    asked.act(&way, account, dress, door.peer_text)
+    asked.act(proxy, &way, account, dress)
 }
 
 /// A request that has its route.
 struct Asked<'a, 'h, 'b> {
     head: &'a RequestHead<'h, 'b>,
     path: &'a Resolved<'a>,
-    client: IpAddr,
+    client: ClientAddress,
+    /// What it goes by, once something asks for that.
+    id: OnceCell<RequestId<'b>>,
 }
 
 impl Asked<'_, '_, '_> {
@@ -173,12 +175,13 @@ impl Asked<'_, '_, '_> {
     ) -> Result<(), Box<Reply>> {
         let counters = || way.state().counters(proxy.core.index());
         let route = way.route();
-        if !admits(&route.allow, &route.deny, self.client) {
+        // First: what is changed of answers is changed of refusals too.
+        self.dress(proxy, way, account, dress);
+        if !admits(&route.allow, &route.deny, self.client.ip) {
             counters().denied.add(1);
             account.refuse("address refused");
             return Err(Box::new(Reply::of_status(403, "not from this address")));
         }
-        self.dress(proxy, way, account, dress);
         if let Some(limiter) = &way.rule().limiter {
             let decision = limiter.check(self.limited_by(limiter), account.started());
             if let Decision::Refused { .. } = decision {
@@ -206,7 +209,7 @@ impl Asked<'_, '_, '_> {
 
     fn limited_by<'a>(&'a self, limiter: &'a RateLimiter) -> Key<'a> {
         match &limiter.config().key {
-            RateKey::ClientIp => Key::Client(self.client),
+            RateKey::ClientIp => Key::Client(self.client.ip),
             RateKey::Field(name) => Key::Field(self.head.values(name).next()),
             RateKey::Route => Key::Route,
         }
@@ -219,12 +222,11 @@ impl Asked<'_, '_, '_> {
         if of_request.is_some() && of_response.is_some() {
             return;
         }
-        let client = AddressText::new(self.client);
-        let mut random = proxy.random.borrow_mut();
-        let request_id = RequestId::of(self.head, dress.peer_trusted, &mut random);
-        account.set_request_id(request_id.as_str().as_bytes());
-        let trace = way.forward().trace_context.then(|| Trace::of(self.head, &mut random));
-        let values = self.values(way, client.as_str(), request_id.as_str());
+        let client = AddressText::new(self.client.ip);
+        let request_id = self.request_id(proxy, account);
+        let trace = way.forward().trace_context;
+        let trace = trace.then(|| Trace::of(self.head, &mut proxy.random.borrow_mut()));
+        let values = self.values(way, client.as_str(), request_id);
         if of_request.is_none() {
             let mut block = FieldBlock::default();
             edits.request(&values, trace.as_ref(), &mut block);
@@ -236,6 +238,15 @@ impl Asked<'_, '_, '_> {
             edits.response(&values, &mut block);
             dress.response = Some(block);
         }
+    }
+
+    fn request_id(&self, proxy: &Proxy, account: &mut Account) -> &str {
+        let trusted = self.client.peer_trusted;
+        let id = self
+            .id
+            .get_or_init(|| RequestId::of(self.head, trusted, &mut proxy.random.borrow_mut()));
+        account.set_request_id(id.as_str().as_bytes());
+        id.as_str()
     }
 
     fn values<'a>(&'a self, way: &'a Way, client_ip: &'a str, request_id: &'a str) -> Values<'a> {
@@ -254,10 +265,10 @@ impl Asked<'_, '_, '_> {
     /// What the route does with the request. `Err`: it answers by itself.
     fn act(
         &self,
+        proxy: &Proxy,
         way: &Way,
         account: &mut Account,
         dress: &mut Dress,
-        peer: &AddressText,
     ) -> Result<(), Box<Reply>> {
         match &way.route().action {
             Action::Proxy(_) => {
@@ -267,19 +278,21 @@ impl Asked<'_, '_, '_> {
                     dress.target = Some(target);
                 }
                 dress.key = way.upstream().key(HashInput {
-                    client: self.client,
+                    client: self.client.ip,
                     path: self.path.normal(),
                     fields: self.head.fields().map(|field| (field.name.as_bytes(), field.value)),
                 });
                 Ok(())
             }
             Action::Redirect { status, to } => {
-                account.refuse("redirect");
-                let client = dress.client(peer);
-                let mut location = Vec::new();
-                to.render(&self.values(way, client.as_str(), ""), &mut location);
-                let location = String::from_utf8_lossy(&location).into_owned();
-                Err(Box::new(Reply::empty(*status, vec![("Location", location)])))
+                let client = AddressText::new(self.client.ip);
+                let id = self.request_id(proxy, account);
+                let location = to.location(&self.values(way, client.as_str(), id));
+                account.refuse(if location.is_some() { "redirect" } else { "no host" });
+                Err(Box::new(match location {
+                    Some(location) => Reply::empty(*status, vec![("Location", location)]),
+                    None => Reply::of_status(400, NO_HOST),
+                }))
             }
             Action::Respond { status, content_type, body } => Err(Box::new(Reply {
                 status: *status,

@@ -135,7 +135,7 @@ pub(crate) fn begin(proxy: &Proxy, client: &mut Client) -> Result<Begun, Box<Fai
     client.progress.reset();
     proxy.counters().requests.add(1);
     let facts = head.facts;
-    let door = Door { listener: client.listener, peer: client.peer, peer_text: &client.peer_text };
+    let door = Door { listener: client.listener, peer: client.peer };
     let slots =
         Slots { account: &mut client.account, dress: &mut client.dress, way: &mut client.way };
     if let Err(reply) = admit(proxy, &current, door, &head, slots) {

@@ -20,7 +20,7 @@ pub(crate) use path::Resolved;
 pub use pattern::{HostPattern, PathPattern, PatternError};
 pub(crate) use proxy_protocol::{ProxyHeader, ProxyHeaderError};
 pub(crate) use rewrite::Rewriter;
-pub(crate) use show::Question;
+pub(crate) use show::{NO_HOST, Question};
 pub(crate) use table::{Found, Query, RouteTable};
 pub(crate) use template::Values;
 pub use template::{Template, TemplateError};

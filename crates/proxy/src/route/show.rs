@@ -13,6 +13,9 @@ use crate::config::{Action, Config, FieldMatch, Rewrite, Route};
 /// Most routes that an explanation says why not of. When reached: the others are counted.
 const EXPLAINED_MAX: usize = 100;
 
+/// Why a request is not redirected.
+pub(crate) const NO_HOST: &str = "the request names no host to be sent to";
+
 /// A request that somebody asks about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question<'a> {
@@ -186,12 +189,12 @@ fn outcome(
         route: &route.name,
     };
     match &route.action {
-        Action::Redirect { status, to } => {
-            let mut location = Vec::new();
-            to.render(&values, &mut location);
-            let location = String::from_utf8_lossy(&location).into_owned();
-            line(out, format_args!("answered with {status}, Location: {location}"));
-        }
+        Action::Redirect { status, to } => match to.location(&values) {
+            Some(location) => {
+                line(out, format_args!("answered with {status}, Location: {location}"));
+            }
+            None => line(out, format_args!("answered with 400: {NO_HOST}")),
+        },
         Action::Respond { status, content_type, body } => {
             let bytes = body.len();
             line(out, format_args!("answered with {status}: {bytes} bytes of {content_type}"));

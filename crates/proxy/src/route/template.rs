@@ -1,6 +1,6 @@
 //! Texts with placeholders: `https://{host}{uri}`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::host_name;
 
@@ -135,8 +135,9 @@ impl Template {
     /// Appends the text with what the placeholders stand for.
     ///
     /// The result fits in a field: control bytes of a value are left out (those of the template
-    /// were refused). A path at the very start begins with one `/` only, because a Location of
-    /// `//name` leads to another host, and so does `/\name` in browsers.
+    /// were refused). A path at the very start, or with nothing but slashes in front, begins with one
+    /// `/` only, because a Location of `//name` leads to another host, and so does `/\name` in
+    /// browsers.
     pub(crate) fn render(&self, values: &Values<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         for piece in &self.pieces {
@@ -146,7 +147,7 @@ impl Template {
                     let at = out.len();
                     values.append(*placeholder, out);
                     let is_path = matches!(placeholder, Placeholder::Uri | Placeholder::Path);
-                    if at == start && is_path {
+                    if is_path && out[start..at].iter().all(is_slash) {
                         join_slashes(start, out);
                     }
                     if out[at..].iter().any(u8::is_ascii_control) {
@@ -157,11 +158,37 @@ impl Template {
             }
         }
     }
+
+    /// The text as the value of Location: a reference (RFC 3986 §4.1), so that bytes which none has
+    /// become triplets. `None`: it names the host of a request that names none, and without it
+    /// `https://{host}{path}` would lead to a host that the path names.
+    pub(crate) fn location(&self, values: &Values<'_>) -> Option<String> {
+        let host = Piece::Placeholder(Placeholder::Host);
+        if host_name(values.host).is_empty() && self.pieces.contains(&host) {
+            return None;
+        }
+        // A request about the server as a whole has no path.
+        let path = if values.path == "*" { "/" } else { values.path };
+        let mut text = Vec::new();
+        self.render(&Values { path, ..*values }, &mut text);
+        let mut location = String::with_capacity(text.len());
+        for byte in text {
+            match byte.is_ascii_graphic() {
+                true => location.push(char::from(byte)),
+                false => write!(location, "%{byte:02X}").expect("a string takes every text"),
+            }
+        }
+        Some(location)
+    }
+}
+
+fn is_slash(byte: &u8) -> bool {
+    matches!(byte, b'/' | b'\\')
 }
 
 /// Leaves one slash of those, and of backslashes, that `out` has from `start` on.
 fn join_slashes(start: usize, out: &mut Vec<u8>) {
-    let slashes = out[start..].iter().take_while(|b| matches!(b, b'/' | b'\\')).count();
+    let slashes = out[start..].iter().take_while(|b| is_slash(b)).count();
     if slashes > 1 {
         out.drain(start + 1..start + slashes);
     }
@@ -278,7 +305,33 @@ mod tests {
             let out = render("{uri}", &Values { path, ..VALUES });
             assert_eq!(&out[1..], "evil.example?c=d", "{path}");
         }
+        for text in ["/{uri}", "//{uri}", "/\\{path}", "{query}/{uri}"] {
+            let evil = Values { path: "/evil.example", query: None, ..VALUES };
+            assert_eq!(render(text, &evil), "/evil.example", "{text}");
+        }
+        assert_eq!(render("//{host}{uri}", &VALUES), "//Example.com/a/%20b?c=d");
         let double = Values { path: "//a", ..VALUES };
         assert_eq!(render("https://{host}{path}", &double), "https://Example.com//a");
+    }
+
+    #[test]
+    fn a_location_is_a_reference_and_leads_nowhere_else() {
+        let location = |text: &str, values: &Values<'_>| {
+            Template::parse(text).expect("the row is valid").location(values)
+        };
+        for host in ["", ".", ":80", ".:80"] {
+            let values = Values { host: host.as_bytes(), path: "/evil.example", ..VALUES };
+            assert_eq!(location("https://{host}{uri}", &values), None, "{host}");
+            assert!(location("https://a{uri}", &values).is_some());
+        }
+        for (text, expected) in [
+            ("https://b/caf\u{e9} x#{method}", "https://b/caf%C3%A9%20x#GET"),
+            ("/new\t{path}", "/new%09/a/%20b"),
+            ("{uri}", "/a/%20b?c=d"),
+        ] {
+            assert_eq!(location(text, &VALUES).as_deref(), Some(expected), "{text}");
+        }
+        let server = Values { path: "*", query: None, ..VALUES };
+        assert_eq!(location("https://b{uri}", &server).as_deref(), Some("https://b/"));
     }
 }
