@@ -124,8 +124,10 @@ async fn introduce(proxy: &Proxy, client: &mut Client) -> Result<(), ProxyError>
                 client.buffer = Buffer::none();
             }
             if let Some(addresses) = header.addresses {
-                client.peer = addresses.client;
-                client.peer_text = AddressText::new(addresses.client.ip());
+                // An IPv4 client has one address, however a balancer of IPv6 writes it.
+                let ip = addresses.client.ip().to_canonical();
+                client.peer = SocketAddr::new(ip, addresses.client.port());
+                client.peer_text = AddressText::new(ip);
             }
             return Ok(());
         }
