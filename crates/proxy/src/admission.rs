@@ -109,7 +109,6 @@ pub(crate) fn admit(
     slots: Slots<'_>,
 ) -> Result<(), Box<Reply>> {
     let Slots { account, dress, way: slot } = slots;
-    *dress = Dress::default();
     let listener = current.plan.listener(door.listener);
     let client = ClientAddress::of(door.peer.ip(), &listener.config.trusted_proxies, head);
     dress.peer_trusted = client.peer_trusted;

@@ -171,7 +171,9 @@ async fn burst(proxy: &Proxy, client: &mut Client) -> Outcome {
     while !client.buffer.is_empty() {
         client.requests += 1;
         client.current = proxy.current();
+        // What is left of the request before would be logged with one whose head is refused.
         client.way = None;
+        client.dress = Dress::default();
         client.account = Account::begin();
         let outcome = match one(proxy, client).await {
             Ok(outcome) => {
