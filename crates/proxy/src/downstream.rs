@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use baton_http1::{HeadProgress, MethodKind, RequestFacts};
+use baton_http1::{Framing, HeadProgress, MethodKind, RequestFacts};
 use baton_runtime::{Accepted, Buffer, BufferSize, Stream, Timer};
 
 use crate::account::{self, Account};
@@ -276,7 +276,7 @@ async fn answer_locally(
 ) -> Result<Outcome, Box<Failure>> {
     client.buffer.consume(bytes);
     // A body is not read: the connection ends instead.
-    let no_body = matches!(facts.framing, baton_http1::Framing::None);
+    let no_body = matches!(facts.framing, Framing::None | Framing::Length(0));
     let keep = facts.persistent && !client.is_last_request(proxy);
     let then = match (no_body, keep) {
         (true, true) => Outcome::KeepAlive,

@@ -108,7 +108,7 @@ pub(crate) fn leave(proxy: &Proxy, way: &Way, after: After, replay: Replay) -> O
 /// that an outage does not make every client connect anew.
 fn undelivered(client: &mut Client, facts: RequestFacts, error: ProxyError) -> Box<Failure> {
     let mut failure = Failure::early(error, Some(facts));
-    if facts.framing == Framing::None {
+    if matches!(facts.framing, Framing::None | Framing::Length(0)) {
         let bytes = parse_again(client, &mut FieldSlots::new()).bytes;
         client.buffer.consume(bytes);
         failure.request_complete = true;

@@ -13,6 +13,7 @@ mod garbage;
 mod limits;
 mod outages;
 mod reloading;
+mod replies;
 mod retries;
 mod routing;
 mod rules;
