@@ -130,12 +130,18 @@ fn elements_from_end(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether `ip` is in one of `nets`. An IPv4 address and the IPv6 one that maps it are the same.
+/// Bits that the IPv6 addresses which map IPv4 ones have in common (RFC 4291 §2.5.5.2).
+const MAPPED_PREFIX_BITS: u8 = 96;
+
+/// Whether `ip` is in one of `nets`. An IPv4 address and the IPv6 one that maps it are the same: a
+/// network of mapped addresses is one of IPv4, and `::/0` is every IPv6 address and no other.
 pub(crate) fn contains(nets: &[IpNet], ip: IpAddr) -> bool {
     let ip = ip.to_canonical();
     let mapped = |ip: Ipv4Addr| IpAddr::V6(ip.to_ipv6_mapped());
     nets.iter().any(|net| match (net, ip) {
-        (IpNet::V6(_), IpAddr::V4(v4)) => net.contains(&mapped(v4)),
+        (IpNet::V6(v6), IpAddr::V4(v4)) => {
+            v6.prefix_len() >= MAPPED_PREFIX_BITS && net.contains(&mapped(v4))
+        }
         _ => net.contains(&ip),
     })
 }
@@ -311,5 +317,8 @@ mod tests {
         let mapped = nets(&["::ffff:192.0.2.0/120"]);
         assert!(contains(&mapped, ip("192.0.2.1")) && !contains(&mapped, ip("192.0.3.1")));
         assert!(!contains(&nets(&["0.0.0.0/0"]), ip("2001:db8::1")));
+        let every = nets(&["::/0", "::/64"]);
+        assert!(contains(&every, ip("2001:db8::1")) && !contains(&every, ip("192.0.2.1")));
+        assert!(contains(&nets(&["::ffff:0:0/96"]), ip("192.0.2.1")));
     }
 }
