@@ -131,7 +131,10 @@ pub(crate) const HOST_FIELD: Text<String> = text(
             Some((name, port)) if !port.contains(']') => (name, Some(port)),
             _ => (text, None),
         };
-        if port.is_some_and(|port| port.parse::<u16>().is_err()) && !text.contains("://") {
+        let is_port = |port: &str| {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        };
+        if port.is_some_and(|port| !is_port(port)) && !text.contains("://") {
             return refuse("its port is no number up to 65535");
         }
         match HostPattern::parse(if text.contains("://") { text } else { name }) {
