@@ -22,7 +22,8 @@ use crate::config::{Config, Rewrite};
 pub(crate) use rows::{Candidate, Refusal, Row};
 use rows::{EVERY, host_key, ipv6_key, is_below, prefix_key, rows};
 
-/// Longest host that is looked up. Bytes (RFC 1035 §2.3.4). A longer one is no configured one.
+/// Longest host that is looked up. Bytes (RFC 1035 §2.3.4). A longer one is no configured one, yet may
+/// be below one: its end is looked at.
 const HOST_BYTES_MAX: usize = 255;
 
 /// The compiled routes. Immutable.
@@ -190,11 +191,14 @@ impl RouteTable {
         visit: &mut impl FnMut(&Candidate) -> bool,
     ) -> bool {
         let mut lower = [0; HOST_BYTES_MAX];
-        let Some(lower) = lower.get_mut(..name.len()) else { return false };
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        let name = &*lower;
+        let end = &name[name.len().saturating_sub(HOST_BYTES_MAX)..];
+        let is_whole = end.len() == name.len();
+        let name = &mut lower[..end.len()];
+        name.copy_from_slice(end);
+        name.make_ascii_lowercase();
+        let name = &*name;
         let exact = match name.first() {
+            _ if !is_whole => None,
             Some(b'[') => self.hosts.get(ipv6_key(name).as_slice()),
             _ => self.hosts.get(name),
         };

@@ -105,6 +105,8 @@ fn the_most_specific_host_is_asked_first_and_the_others_behind_it() {
     }
     assert_eq!(find(&config, &Ask { host: None, ..ASK }), "any");
     let long = format!("{}.example", "a.".repeat(200));
+    assert_eq!(find(&config, &Ask { host: Some(&long), ..ASK }), "wide");
+    let long = format!("{}.other", "a.".repeat(200));
     assert_eq!(find(&config, &Ask { host: Some(&long), ..ASK }), "any");
 }
 
