@@ -79,6 +79,7 @@ fn rest_behind<'p>(path: &'p [u8], prefix: &[u8]) -> Option<&'p [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route::Random;
     use crate::route::path::resolve;
 
     fn target(rewrite: &Rewrite, target: &str) -> Option<String> {
@@ -135,6 +136,36 @@ mod tests {
         assert_eq!(target(&every, "/a?b").as_deref(), Some("/c/a?b"));
         let accent = Rewrite::Strip("/caf\u{e9}".into());
         assert_eq!(target(&accent, "/caf%c3%a9/x").as_deref(), Some("/x"));
+    }
+
+    /// Goal: a prefix that is taken away never makes another path of the rest. Method: what is sent on
+    /// is, as routes see it, what they saw without the prefix; random paths, with their seed.
+    #[test]
+    fn what_is_sent_on_is_what_routes_saw_but_for_the_prefix() {
+        const PARTS: [&str; 16] = [
+            "/api", "/api", "/", "/.", "/..", "/%2e%2e", "/%61pi", "/%2f", "/%", "/x", "\\", ";",
+            "61", ".", "%2E", "/%5C",
+        ];
+        for seed in 0..2_000 {
+            let mut random = Random::seeded(seed);
+            let mut path = String::from("/");
+            for _ in 0..random.below(9) {
+                path.push_str(PARTS[random.below(PARTS.len() as u64) as usize]);
+            }
+            let Ok(seen) = resolve(path.as_bytes()) else { continue };
+            let seen = String::from_utf8(seen.normal().to_vec()).expect("rows are ASCII");
+            for rewrite in [Rewrite::None, Rewrite::Strip("/api".into())] {
+                let sent = target(&rewrite, &path).unwrap_or_else(|| path.clone());
+                let expected = match (&rewrite, seen.strip_prefix("/api")) {
+                    (Rewrite::Strip(_), Some("")) => "/",
+                    (Rewrite::Strip(_), Some(rest)) if rest.starts_with('/') => rest,
+                    _ => &seen,
+                };
+                let read = resolve(sent.as_bytes()).expect("what is sent on means something");
+                assert_eq!(read.normal(), expected.as_bytes(), "{path} as {sent}, seed {seed}");
+                assert!(!read.had_dots(), "{path} as {sent}, seed {seed}");
+            }
+        }
     }
 
     #[test]
