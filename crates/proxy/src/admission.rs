@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use baton_http1::{
     Authority, ClientFields, Edits, FieldBlock, FieldName, OriginForm, RequestContext, RequestHead,
@@ -188,14 +189,16 @@ impl Asked<'_, '_, '_> {
                 account.refuse("over the rate limit");
                 let mut reply = Reply::of_status(429, "too many requests, see Retry-After");
                 rate_fields(limiter, &decision, |name, value| {
-                    reply.fields.push((name, value.to_owned()));
+                    reply.fields.push((name.as_str(), value.to_owned()));
                 });
                 return Err(Box::new(reply));
             }
-            let block = dress.response.get_or_insert_with(|| way.rule().edits.response_block());
+            let edits = &way.rule().edits;
+            let block = dress.response.get_or_insert_with(|| edits.response_block());
             rate_fields(limiter, &decision, |name, value| {
-                let name = FieldName::new(name).expect("it is a field that edits may add");
-                block.push(&name, value.as_bytes());
+                if !edits.takes_from_answer(name) {
+                    block.push(name, value.as_bytes());
+                }
             });
         }
         if !account.enter(way) {
@@ -307,15 +310,18 @@ impl Asked<'_, '_, '_> {
 fn rate_fields(
     limiter: &RateLimiter,
     decision: &Decision,
-    mut take: impl FnMut(&'static str, &str),
+    mut take: impl FnMut(&'static FieldName, &str),
 ) {
-    const NAMES: [&str; 3] = ["RateLimit-Policy", "RateLimit", "Retry-After"];
+    static NAMES: LazyLock<[FieldName; 3]> = LazyLock::new(|| {
+        ["RateLimit-Policy", "RateLimit", "Retry-After"]
+            .map(|name| FieldName::new(name).expect("it is a field that edits may add"))
+    });
     let mut lines = Vec::with_capacity(128);
     limiter.append_fields(decision, &mut lines);
     let text = std::str::from_utf8(&lines).expect("they are ASCII");
     for line in text.split_terminator("\r\n") {
         let (name, value) = line.split_once(": ").expect("a field line has a colon");
-        let name = NAMES.into_iter().find(|known| *known == name);
+        let name = NAMES.iter().find(|known| known.as_str() == name);
         take(name.expect("it is one of three"), value);
     }
 }

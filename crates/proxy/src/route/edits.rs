@@ -128,6 +128,11 @@ impl RouteEdits {
         Edits { remove: &self.response.remove, append: block }
     }
 
+    /// Whether the field is taken away from answers, whoever sets it.
+    pub(crate) fn takes_from_answer(&self, name: &FieldName) -> bool {
+        self.response.remove.contains(name.as_str().as_bytes())
+    }
+
     /// The lines of an answer, if they are the same for each; else none yet.
     pub(crate) fn response_block(&self) -> FieldBlock {
         self.response.fixed.clone().unwrap_or_default()
