@@ -20,7 +20,7 @@ pub struct MatchRequest {
     pub method: String,
     /// The host, without port; `None`: neither URL nor fields have one.
     pub host: Option<String>,
-    /// Path and query, beginning with `/`.
+    /// Path and query, beginning with `/`; or `*`.
     pub target: String,
     /// Fields, as given.
     pub fields: Vec<(String, String)>,
@@ -30,7 +30,7 @@ pub struct MatchRequest {
     pub listener: Option<String>,
 }
 
-/// `http://host:port/path?query`, `host/path` or `/path`: host and target. Error, in words.
+/// `http://host:port/path?query`, `host/path`, `/path` or `*`: host and target. Error, in words.
 pub(super) fn parse_url(text: &str) -> Result<(Option<String>, String), String> {
     let expected = "expected http://example.com/path or /path";
     if text.is_empty() || text.bytes().any(|byte| !byte.is_ascii_graphic()) {
@@ -39,7 +39,7 @@ pub(super) fn parse_url(text: &str) -> Result<(Option<String>, String), String> 
     let rest = match text.split_once("://") {
         Some(("http" | "https", rest)) => rest,
         Some((scheme, _)) => return Err(format!("unknown scheme `{scheme}`\n  {expected}")),
-        None if text.starts_with('/') => {
+        None if text.starts_with('/') || text == "*" => {
             return Ok((None, without_fragment(text).to_owned()));
         }
         None => text,
@@ -104,6 +104,7 @@ mod tests {
         for (text, host, target) in [
             ("/", None, "/"),
             ("/a?b#c", None, "/a?b"),
+            ("*", None, "*"),
             ("http://a", Some("a"), "/"),
             ("https://a:80/x?y", Some("a"), "/x?y"),
             ("http://[::1]:80/x", Some("[::1]"), "/x"),

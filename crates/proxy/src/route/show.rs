@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use baton_http1::FieldBlock;
+use baton_http1::{FieldBlock, FieldSlots, HeadError, HeadLimits, RequestHead};
 
 use super::table::{Refusal, Row};
 use super::{FieldList, Fields, Found, Query, Random, Rewriter, RouteEdits, RouteTable, Trace};
@@ -61,6 +61,10 @@ impl RouteTable {
         let host = question.host.unwrap_or("");
         let query_text = question.query.map(|query| format!("?{query}")).unwrap_or_default();
         let mut out = format!("{method} {scheme}://{host}{path}{query_text}\n");
+        if let Some(refusal) = head_refusal(config, question) {
+            line(&mut out, format_args!("\nanswered with {}: {refusal}", refusal.status()));
+            return out;
+        }
         let resolved = match self.resolve(path.as_bytes()) {
             Ok(resolved) => resolved,
             Err(fault) => {
@@ -140,6 +144,30 @@ impl RouteTable {
             line(out, format_args!("{other_hosts} are for other hosts"));
         }
     }
+}
+
+/// Why the listener refuses the head of the request, if it does.
+fn head_refusal(config: &Config, question: &Question<'_>) -> Option<HeadError> {
+    let limits = &config.listeners[question.listener].limits;
+    let limits = HeadLimits {
+        head_bytes_max: limits.head_bytes,
+        fields_max: limits.fields,
+        target_bytes_max: limits.target_bytes,
+    };
+    let query = question.query.map(|query| format!("?{query}")).unwrap_or_default();
+    // Only HTTP/1.0 has requests without a host.
+    let (version, host) = match question.host {
+        Some(host) => ("HTTP/1.1", format!("Host: {host}\r\n")),
+        None => ("HTTP/1.0", String::new()),
+    };
+    let mut head = format!("{} {}{query} {version}\r\n{host}", question.method, question.path);
+    for (name, value) in question.fields {
+        if !name.eq_ignore_ascii_case("host") {
+            write!(head, "{name}: {value}\r\n").expect("a string takes every text");
+        }
+    }
+    head.push_str("\r\n");
+    RequestHead::parse(head.as_bytes(), &limits, &mut FieldSlots::new()).err()
 }
 
 fn explained(at: usize, row: &Row, config: &Config, why: String) -> [String; 5] {

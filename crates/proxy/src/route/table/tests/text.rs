@@ -93,6 +93,26 @@ fn an_explanation_says_what_is_answered_instead() {
         let text = table.explain(&config, &question);
         text.lines().last().expect("a last line").to_owned()
     };
+    let host_refused = last("a b", "/");
+    assert!(host_refused.starts_with("answered with 400: "), "{host_refused}");
+    assert_eq!(last(".", "/old/1"), "answered with 400: the request names no host to be sent to");
+    let ask = |method, path, fields| {
+        let question = Question { method, path, fields, query: None, ..QUESTION };
+        let text = table.explain(&config, &question);
+        text.lines().last().expect("a last line").to_owned()
+    };
+    for (method, path, fields, status) in [
+        ("TRACE", "/", &[][..], 405),
+        ("CONNECT", "/", &[], 501),
+        ("G(T", "/", &[], 400),
+        ("GET", "*", &[], 400),
+        ("GET", "/", &[("Content-Length", "1"), ("Content-Length", "2")], 400),
+        ("GET", "/", &[("Expect", "x")], 417),
+        ("OPTIONS", "*", &[], 404),
+    ] {
+        let text = ask(method, path, fields);
+        assert!(text.starts_with(&format!("answered with {status}: ")), "{method} {path}: {text}");
+    }
     assert_eq!(last("a.example", "/.."), "answered with 400: the path leads above its root");
     assert_eq!(last("a.example", "/b"), "answered with 404: no route takes it");
     assert_eq!(last("a.example", "/a"), "answered with 405: allowed are PUT");
