@@ -4,8 +4,8 @@ use super::naive;
 use super::verdict::{CONTEXT, DATE};
 use crate::{
     Authority, ClientFields, Edits, FieldBlock, FieldName, FieldNames, FieldSlots, Framing,
-    HeadLimits, MethodKind, OriginForm, RequestContext, RequestHead, ResponseHead, encode_response,
-    plan_response,
+    HeadLimits, MethodKind, OriginForm, RequestContext, RequestHead, ResponseHead, encode_interim,
+    encode_response, plan_response,
 };
 
 /// Edits made of the bytes they are applied to, so that a fuzzer steers both.
@@ -136,6 +136,19 @@ pub(super) fn request(input: &[u8]) {
     }
 }
 
+/// Of an interim answer fields are taken away and none added.
+fn interim(head: &ResponseHead<'_, '_>, received: &[u8]) {
+    let made = Made { appended: Vec::new(), ..Made::of(received) };
+    let mut sent = Vec::new();
+    encode_interim(head, &made.remove, &mut sent);
+    let theirs = naive::head(received).expect("an accepted head is a strict one");
+    let ours = naive::head(&sent).expect("what is sent on is strict");
+    assert_eq!(ours.bytes, sent.len(), "what is sent on is one head");
+    made.assert_removed(&ours);
+    naive::assert_edited(&theirs, &ours, &[]);
+    assert_eq!(naive::framing(&ours), Framing::None);
+}
+
 /// An accepted answer that is edited is sent on as one answer with the same status and framing.
 pub(super) fn response(input: &[u8]) {
     let facts = super::DEFAULT_FACTS;
@@ -144,7 +157,7 @@ pub(super) fn response(input: &[u8]) {
     let parsed = ResponseHead::parse(input, &limits, &mut slots, MethodKind::Get);
     let Ok(Some(head)) = parsed else { return };
     if head.is_interim() {
-        return;
+        return interim(&head, &input[..head.bytes]);
     }
     let Ok(plan) = plan_response(&facts, &head, false) else { return };
     let made = Made::of(&input[..head.bytes]);
