@@ -10,6 +10,7 @@ mod exchanges;
 mod faults;
 mod forwarding;
 mod garbage;
+mod introductions;
 mod limits;
 mod outages;
 mod reloading;
