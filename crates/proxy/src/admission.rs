@@ -319,8 +319,9 @@ fn rate_fields(
     let mut lines = Vec::with_capacity(128);
     limiter.append_fields(decision, &mut lines);
     let text = std::str::from_utf8(&lines).expect("they are ASCII");
-    for line in text.split_terminator("\r\n") {
-        let (name, value) = line.split_once(": ").expect("a field line has a colon");
+    for line in text.lines() {
+        let (name, value) = line.split_once(':').expect("a field line has a colon");
+        let value = value.trim_ascii_start();
         let name = NAMES.iter().find(|known| known.as_str() == name);
         take(name.expect("it is one of three"), value);
     }
