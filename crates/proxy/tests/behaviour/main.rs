@@ -18,6 +18,7 @@ mod replies;
 mod retries;
 mod routing;
 mod rules;
+mod site;
 mod support;
 mod timeouts;
 mod tunnels;
