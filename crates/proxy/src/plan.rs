@@ -118,9 +118,14 @@ impl Plan {
         assert_eq!(numbers.len(), config.listeners.len());
         let generation = before.map_or(1, |plan| plan.generation + 1);
         let upstreams = config.upstreams.iter().map(|upstream| {
-            let known = before
-                .and_then(|plan| plan.upstreams.iter().find(|known| known.config() == upstream));
-            known.cloned().unwrap_or_else(|| Arc::new(UpstreamState::new(upstream.clone(), cores)))
+            let named = |known: &&Arc<UpstreamState>| known.config().name == upstream.name;
+            match before.and_then(|plan| plan.upstreams.iter().find(named)) {
+                Some(known) if known.config() == upstream => known.clone(),
+                known => {
+                    let known = known.map(Arc::as_ref);
+                    Arc::new(UpstreamState::new(upstream.clone(), cores, known))
+                }
+            }
         });
         let routes = config.routes.iter().map(|route| {
             let known =

@@ -75,7 +75,7 @@ fn upstream(endpoints: &[&str], health: Option<HealthConfig>) -> Arc<UpstreamSta
     let mut config =
         config::Upstream::new("api".into(), endpoints.collect(), PoolConfig::default());
     config.health = health;
-    Arc::new(UpstreamState::new(config, 1))
+    Arc::new(UpstreamState::new(config, 1, None))
 }
 
 /// Checks as often as can be.

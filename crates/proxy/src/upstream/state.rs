@@ -4,19 +4,18 @@
 //! Atomics alone on the way of a request; the list of endpoints is behind a lock that a core takes
 //! only when its version says that the list has changed.
 
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
+mod endpoint;
 
-use baton_runtime::Counter;
-use crossbeam_utils::CachePadded;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::clock::now_ms;
-use super::gate::Gate;
-use super::standing::{Phase, Standing};
+use super::standing::Phase;
 use crate::config;
-use crate::histogram::Histogram;
+
+use endpoint::Remembered;
+pub(crate) use endpoint::{EndpointState, Health};
 
 /// An upstream, for all cores.
 pub(crate) struct UpstreamState {
@@ -26,6 +25,8 @@ pub(crate) struct UpstreamState {
     /// Rises with each change of the list and of what an endpoint may take (Release); cores that see
     /// a new value (Acquire) look at both again. The endpoints raise it too.
     version: Arc<AtomicU64>,
+    /// What the state in whose place this came knew of endpoints.
+    remembered: Vec<Remembered>,
     /// Retries under way.
     retries: AtomicU32,
     /// Retries that the budget did not leave room for.
@@ -66,72 +67,16 @@ impl Drop for RetryGuard {
     }
 }
 
-/// An endpoint, for all cores.
-pub(crate) struct EndpointState {
-    /// Where it is.
-    pub(crate) address: SocketAddr,
-    /// Which entry of the configured endpoints it came from.
-    pub(crate) entry: usize,
-    pub(crate) weight: u32,
-    pub(crate) backup: bool,
-    /// Requests under way, those that wait for a connection included. Written by every request:
-    /// apart, so that the rest stays in the caches of all cores.
-    pub(crate) in_flight: CachePadded<AtomicU32>,
-    /// Connections open, idle ones included.
-    pub(crate) connections: AtomicU32,
-    /// Failures since the last success.
-    pub(crate) failures_in_a_row: AtomicU32,
-    health: AtomicU8,
-    /// Its active checks, counted by the control thread.
-    pub(crate) checks: CheckCounters,
-    drained: AtomicBool,
-    pub(super) standing: Standing,
-    /// Where its connections are bounded: who waits for one.
-    gate: Option<Gate>,
-    /// The upstream's version.
-    version: Arc<AtomicU64>,
-    counters: Box<[EndpointCounters]>,
-}
-
-/// What active checks say of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Health {
-    /// Not checked, or not often enough yet: taken for well.
-    Unknown,
-    Up,
-    Down,
-}
-
-/// What active checks of an endpoint came to.
-#[derive(Debug, Default)]
-pub(crate) struct CheckCounters {
-    /// Checks that ended.
-    pub(crate) checks: AtomicU64,
-    /// Those of them that failed.
-    pub(crate) failures: AtomicU64,
-}
-
-/// What one core counts of one endpoint.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct EndpointCounters {
-    /// Requests sent to it, each attempt of them.
-    pub(crate) requests: Counter,
-    /// Attempts that failed: no connection, no answer, too late, not HTTP.
-    pub(crate) failures: Counter,
-    /// Attempts that followed a failure elsewhere.
-    pub(crate) retries: Counter,
-    /// Connections opened.
-    pub(crate) connects: Counter,
-    /// Times it was left out for its failures.
-    pub(crate) ejections: Counter,
-    /// From the request sent to the head of the answer.
-    pub(crate) first_byte: Histogram,
-}
-
 impl UpstreamState {
     /// Endpoints that are addresses are there at once; names follow by [`UpstreamState::resolved`].
-    pub(crate) fn new(config: config::Upstream, cores: usize) -> UpstreamState {
+    /// `before`: what it takes the place of, if its settings are other ones; what an operator or a
+    /// check said of an endpoint holds on.
+    pub(crate) fn new(
+        config: config::Upstream,
+        cores: usize,
+        before: Option<&UpstreamState>,
+    ) -> UpstreamState {
+        let remembered = before.map(UpstreamState::remember).unwrap_or_default();
         let version = Arc::new(AtomicU64::new(1));
         let mut endpoints = Vec::new();
         let mut entries = Vec::new();
@@ -141,6 +86,7 @@ impl UpstreamState {
                 continue;
             };
             let state = EndpointState::new(address, entry, &config, cores, &version);
+            state.recall(&remembered, &config);
             endpoints.push(Arc::new(state));
             entries.push(Some(vec![address]));
         }
@@ -149,6 +95,7 @@ impl UpstreamState {
             config,
             cores,
             list: Mutex::new(list),
+            remembered,
             version,
             retries: AtomicU32::new(0),
             retry_budget_exhausted: AtomicU64::new(0),
@@ -201,7 +148,9 @@ impl UpstreamState {
                 let endpoint = returned.unwrap_or_else(|| {
                     let version = &self.version;
                     let (config, cores) = (&self.config, self.cores);
-                    Arc::new(EndpointState::new(*address, entry, config, cores, version))
+                    let state = EndpointState::new(*address, entry, config, cores, version);
+                    state.recall(&self.remembered, config);
+                    Arc::new(state)
                 });
                 if !first_time {
                     endpoint.standing.come_back(now_ms());
@@ -220,6 +169,20 @@ impl UpstreamState {
         list.departed.retain(|old| !next.iter().any(|new| std::ptr::eq(old.as_ptr(), &**new)));
         list.endpoints = next.into();
         self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// What is to be known of its endpoints when other settings take its place. Of a name that was
+    /// never looked up, what it remembers itself.
+    fn remember(&self) -> Vec<Remembered> {
+        let endpoints = self.endpoints();
+        let is_there = |address| endpoints.iter().any(|known| known.address == address);
+        let earlier = self.remembered.iter().filter(|known| !is_there(known.address)).copied();
+        let now = endpoints.iter().map(|known| Remembered {
+            address: known.address,
+            drained: known.is_drained(),
+            health: known.health(),
+        });
+        now.chain(earlier).collect()
     }
 
     /// Requests under way, by the attempts they have under way.
@@ -313,107 +276,5 @@ impl UpstreamState {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, List> {
         self.list.lock().expect("no holder of this lock panics")
-    }
-}
-
-impl EndpointState {
-    fn new(
-        address: SocketAddr,
-        entry: usize,
-        upstream: &config::Upstream,
-        cores: usize,
-        version: &Arc<AtomicU64>,
-    ) -> EndpointState {
-        let config = &upstream.endpoints[entry];
-        let gate = upstream.max_conns.map(|most| Gate::new(most, upstream.queue.length, cores));
-        EndpointState {
-            address,
-            entry,
-            weight: config.weight,
-            backup: config.backup,
-            in_flight: CachePadded::new(AtomicU32::new(0)),
-            connections: AtomicU32::new(0),
-            failures_in_a_row: AtomicU32::new(0),
-            health: AtomicU8::new(0),
-            checks: CheckCounters::default(),
-            drained: AtomicBool::new(false),
-            standing: Standing::default(),
-            gate,
-            version: version.clone(),
-            counters: (0..cores).map(|_| EndpointCounters::default()).collect(),
-        }
-    }
-
-    /// Whether a success would change what is thought of it.
-    pub(super) fn has_failed(&self) -> bool {
-        self.failures_in_a_row.load(Ordering::Relaxed) != 0 || self.standing.has_been_out()
-    }
-
-    /// Where its connections are bounded: who waits for one.
-    pub(super) fn gate(&self) -> Option<&Gate> {
-        self.gate.as_ref()
-    }
-
-    /// Requests that wait for a connection to it, on all cores.
-    pub(crate) fn queued(&self) -> u32 {
-        self.gate.as_ref().map_or(0, Gate::queued)
-    }
-
-    /// How long it is left out for its failures; zero: it is on probation. `None`: it is not.
-    pub(crate) fn ejected_for(&self) -> Option<Duration> {
-        let until = self.standing.ejected_until();
-        (until != 0).then(|| Duration::from_millis(until.saturating_sub(now_ms())))
-    }
-
-    /// What it may take has changed: all cores look again.
-    fn changed(&self) {
-        self.version.fetch_add(1, Ordering::Release);
-    }
-
-    /// What core `core` counts of it; written by that core alone.
-    pub(crate) fn counters(&self, core: usize) -> &EndpointCounters {
-        &self.counters[core]
-    }
-
-    /// What each core counts of it.
-    pub(crate) fn all_counters(&self) -> &[EndpointCounters] {
-        &self.counters
-    }
-
-    pub(crate) fn health(&self) -> Health {
-        match self.health.load(Ordering::Relaxed) {
-            1 => Health::Up,
-            2 => Health::Down,
-            _ => Health::Unknown,
-        }
-    }
-
-    pub(crate) fn set_health(&self, health: Health) {
-        let value = match health {
-            Health::Unknown => 0,
-            Health::Up => 1,
-            Health::Down => 2,
-        };
-        let before = self.health();
-        if before == health {
-            return;
-        }
-        if before == Health::Down {
-            // Its checks are proof enough: what it failed before is over, and it starts slowly.
-            self.failures_in_a_row.store(0, Ordering::Relaxed);
-            self.standing.come_back(now_ms());
-        }
-        self.health.store(value, Ordering::Relaxed);
-        self.changed();
-    }
-
-    /// Whether an operator has taken it out: no new request goes to it.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.drained.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_drained(&self, drained: bool) {
-        self.drained.store(drained, Ordering::Relaxed);
-        self.changed();
     }
 }

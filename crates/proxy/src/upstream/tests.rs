@@ -2,6 +2,7 @@
 
 mod ejection;
 mod queue;
+mod settings;
 mod simulation;
 mod stress;
 
@@ -62,7 +63,7 @@ fn upstream(
     });
     let mut config = config::Upstream::new("u".into(), endpoints.collect(), PoolConfig::default());
     edit(&mut config);
-    Arc::new(UpstreamState::new(config, cores))
+    Arc::new(UpstreamState::new(config, cores, None))
 }
 
 /// `core`'s view of it at time 1.

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use baton_proxy::config::DriverChoice;
@@ -16,7 +16,7 @@ struct Site {
     files: Upstream,
     api: [Upstream; 2],
     /// Lets the API send its next event.
-    next_event: Sender<()>,
+    next_event: SyncSender<()>,
     log: PathBuf,
     proxy: Proxy,
 }
@@ -27,7 +27,7 @@ impl Site {
         let files = Upstream::answering(
             "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Length: 6\r\n\r\n<html>",
         );
-        let (next_event, events) = channel();
+        let (next_event, events) = sync_channel(1);
         let events = Arc::new(Mutex::new(events));
         let api = [(); 2].map(|()| {
             let events = events.clone();
