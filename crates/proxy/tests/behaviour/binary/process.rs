@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::support::{Wire, wait_until};
@@ -14,6 +14,8 @@ pub(crate) struct Process {
     child: Child,
     /// What it has written to standard error.
     log: Arc<Mutex<String>>,
+    /// Reads that until its end; none once it was waited for.
+    reader: Option<JoinHandle<()>>,
 }
 
 /// A command that has ended.
@@ -49,7 +51,7 @@ impl Process {
         let mut child = command.spawn().expect("it starts");
         let log = Arc::new(Mutex::new(String::new()));
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        thread::spawn({
+        let reader = thread::spawn({
             let log = log.clone();
             move || {
                 for line in stderr.lines() {
@@ -60,7 +62,7 @@ impl Process {
                 }
             }
         });
-        Process { child, log }
+        Process { child, log, reader: Some(reader) }
     }
 
     pub(crate) fn log(&self) -> String {
@@ -90,13 +92,16 @@ impl Process {
         assert!(status.expect("sh starts").success(), "it is alive");
     }
 
-    /// Waits for its end.
+    /// Waits for its end; all it has written to its log is there then.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         wait_until("it ends", || {
             status = self.child.try_wait().expect("it is our child");
             status.is_some()
         });
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader does not panic");
+        }
         status.expect("it was waited for")
     }
 
