@@ -1,5 +1,8 @@
 //! What each command takes, declared with clap.
 
+// What arguments are for is shown to users as it stands.
+#![allow(rustdoc::broken_intra_doc_links, rustdoc::bare_urls)]
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,11 @@
 //! The file: TOML to `Config`, with every finding at its place.
 //!
 //! The tree is walked by hand and not through serde, whose derive stops at the first error and
-//! cannot say which key was meant. What the file says is first taken as it stands ([`Root`]), then
+//! cannot say which key was meant. What the file says is first taken as it stands (`root`), then
 //! made into what it means (`build`), when all of it and of what it includes is known.
+
+// The meanings of keys are shown to users as they stand, with tables in brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 mod build;
 mod environment;
