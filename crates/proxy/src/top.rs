@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::config::AdminAddress;
 use crate::control::client;
@@ -42,7 +42,9 @@ pub(crate) fn run(address: AdminAddress) -> io::Result<()> {
         return Err(io::Error::other(text));
     }
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
+    // Not SIGHUP, which ends the process: there is no terminal left to restore then, and the wait for
+    // its keys would never end.
+    for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, stop.clone())?;
     }
     let view = View::new(words::address(&address));
