@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::metrics::Format;
 use super::snapshot::{
-    CoreNumbers, EndpointNumbers, HealthWord, LogNumbers, ProcessNumbers, RouteNumbers, Snapshot,
-    Times, UpstreamNumbers,
+    CoreNumbers, EndpointNumbers, HealthWord, LogNumbers, ProcessNumbers, ReloadNumbers,
+    RouteNumbers, Snapshot, Times, UpstreamNumbers,
 };
 use crate::counters::Counters;
 
@@ -24,6 +24,7 @@ pub(crate) fn snapshot(second: u64) -> Snapshot {
         version: "0.1.0".to_owned(),
         driver: "io_uring".to_owned(),
         generation: 7,
+        reloads: ReloadNumbers { taken: 6, refused: 2 },
         ready: true,
         started_unix_ms: 1_790_000_000_000,
         uptime_ms: 93_784_000 + second * 1_000,

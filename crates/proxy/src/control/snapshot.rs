@@ -23,6 +23,7 @@ pub(crate) struct Snapshot {
     pub(crate) driver: String,
     /// Which configuration is in force, from 1; rises with each reload.
     pub(crate) generation: u64,
+    pub(crate) reloads: ReloadNumbers,
     /// Whether new requests are welcome.
     pub(crate) ready: bool,
     pub(crate) started_unix_ms: u64,
@@ -41,6 +42,15 @@ pub(crate) struct Snapshot {
     pub(crate) logs: LogNumbers,
     pub(crate) routes: Vec<RouteNumbers>,
     pub(crate) upstreams: Vec<UpstreamNumbers>,
+}
+
+/// What became of the reloads that were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReloadNumbers {
+    /// The configuration that was read is in force.
+    pub(crate) taken: u64,
+    /// Nothing has changed.
+    pub(crate) refused: u64,
 }
 
 /// Lines of the access log, and of the log of the proxy itself.

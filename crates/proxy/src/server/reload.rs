@@ -21,11 +21,15 @@ impl Running {
     /// Reads the configuration anew and puts it in force. A failure is told to whoever asked, and to
     /// the log.
     pub(super) fn reload_again(&self) -> Result<String, String> {
-        let loaded = (self.load)();
+        let refused = |why: String| {
+            self.live.reload_refused();
+            why
+        };
+        let loaded = (self.load)().map_err(refused);
         let reloaded = loaded.and_then(|config| {
             self.reload(&config).map_err(|error| match error {
                 ServerError::Stuck => error.to_string(),
-                error => format!("{error}; nothing has changed"),
+                error => refused(format!("{error}; nothing has changed")),
             })
         });
         match reloaded {
@@ -78,6 +82,7 @@ impl Running {
         *listening = next;
         tracing::info!(generation = plan.generation, "the configuration is in force");
         self.live.set_plan(plan);
+        self.live.reload_taken();
         adopted
     }
 

@@ -146,6 +146,13 @@ pub(super) fn process(writer: &mut Writer, snapshot: &Snapshot) {
     });
     one("baton_process_open_fds", "Descriptors open", process.descriptors);
     one("baton_process_max_fds", "Limit of open descriptors", process.descriptors_max);
+    let help = "Reloads by outcome; refused: nothing has changed";
+    writer.family("baton_config_reloads", Kind::Counter, help);
+    for (outcome, count) in
+        [("taken", snapshot.reloads.taken), ("refused", snapshot.reloads.refused)]
+    {
+        writer.sample(&[("outcome", outcome)], count);
+    }
     let help = "When the process started, since 1970";
     writer.family("baton_process_start_time_seconds", Kind::Gauge, help);
     writer.sample(&[], snapshot.started_unix_ms as f64 / 1e3);

@@ -73,6 +73,10 @@ impl Source {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             driver: self.live.runtime.driver().to_string(),
             generation: plan.generation,
+            reloads: ReloadNumbers {
+                taken: self.live.reloads.taken.load(Ordering::Relaxed),
+                refused: self.live.reloads.refused.load(Ordering::Relaxed),
+            },
             ready: self.ready.load(Ordering::Relaxed),
             started_unix_ms: milliseconds(started),
             uptime_ms: milliseconds(age + made.elapsed()),

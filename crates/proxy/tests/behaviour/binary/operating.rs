@@ -1,5 +1,7 @@
 //! What an operator does to a process that serves: reload, log rotation, looking in.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use super::process::{Process, run};
@@ -91,6 +93,42 @@ fn the_command_reload_says_what_is_wrong_or_which_generation_is_in_force() {
     assert_eq!((ended.exit, ended.stderr.as_str()), (0, ""));
     assert!(ended.stdout.contains("generation 2"), "{}", ended.stdout);
     assert_eq!(client.ask(GET).status(), 204);
+}
+
+/// The whole answer of the admin server at the socket `admin`.
+fn ask_admin(admin: &Path, path: &str) -> String {
+    let mut stream = UnixStream::connect(admin).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers in UTF-8 and closes");
+    answer
+}
+
+#[test]
+fn reloads_are_counted_by_their_outcome_whoever_asks() {
+    // Goal: the metric. Method: two wrong files by signal and by command, then a valid one.
+    let directory = directory("counted");
+    let (path, socket) = (directory.join("site.toml"), directory.join("admin"));
+    let admin = format!("unix:{}", socket.display());
+    let settings = format!("[admin]\nlisten = \"{admin}\"\n");
+    write(&path, &answering(200, &settings));
+    let baton = started(&path);
+    let mut client = baton.connect();
+    write(&path, "listn = 1\n");
+    baton.signal("HUP");
+    baton.wait_for_log("nothing has changed");
+    // What is decided at start is refused later than a wrong file is.
+    write(&path, &answering(204, &format!("{settings}[runtime]\naccept = \"dealt\"\n")));
+    assert_eq!(run(&["reload", "--admin", &admin]).exit, 1);
+    write(&path, &answering(204, &settings));
+    assert_eq!(run(&["reload", "--admin", &admin]).exit, 0);
+    assert_eq!(client.ask(GET).status(), 204);
+    let metrics = ask_admin(&socket, "/metrics");
+    for sample in ["{outcome=\"taken\"} 1\n", "{outcome=\"refused\"} 2\n"] {
+        let sample = format!("baton_config_reloads_total{sample}");
+        assert!(metrics.contains(&sample), "{metrics}");
+    }
 }
 
 #[test]
