@@ -65,6 +65,7 @@ impl Admin {
             Target::Healthz => self.healthz(),
             Target::Readyz => self.readyz(),
             Target::Config => self.config(),
+            Target::Routes => self.routes(),
             Target::Reload => self.reload().await,
             Target::Endpoint { upstream, endpoint, drained } => {
                 self.set_drained(&upstream, endpoint, drained)
@@ -102,6 +103,11 @@ impl Admin {
 
     fn config(&self) -> Answer {
         answer(StatusCode::OK, "application/toml", config::print(&self.source.live().plan().config))
+    }
+
+    fn routes(&self) -> Answer {
+        let plan = self.source.live().plan();
+        text(StatusCode::OK, plan.table.text(&plan.config))
     }
 
     async fn reload(&self) -> Answer {

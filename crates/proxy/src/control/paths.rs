@@ -13,18 +13,20 @@ pub(super) enum Target {
     Healthz,
     Readyz,
     Config,
+    Routes,
     Reload,
     Endpoint { upstream: String, endpoint: SocketAddr, drained: bool },
 }
 
 /// Method, path and meaning of everything there is: the answer to a path that is not.
-pub(super) const PATHS: [(&str, &str, &str); 9] = [
+pub(super) const PATHS: [(&str, &str, &str); 10] = [
     ("GET", "/", "the live page"),
     ("GET", "/status", "all numbers, as JSON"),
     ("GET", "/metrics", "all numbers, for Prometheus and OpenMetrics"),
     ("GET", "/healthz", "200 while every core runs"),
     ("GET", "/readyz", "200 while new requests are welcome, 503 while draining"),
     ("GET", "/config", "the configuration in force, as TOML"),
+    ("GET", "/routes", "the routes in force, in the order in which they are looked at"),
     ("POST", "/reload", "reads the configuration anew"),
     ("POST", "/upstreams/NAME/endpoints/ADDRESS/drain", "no new request goes to the endpoint"),
     ("POST", "/upstreams/NAME/endpoints/ADDRESS/enable", "requests go to it again"),
@@ -39,6 +41,7 @@ impl Target {
             "/healthz" => Target::Healthz,
             "/readyz" => Target::Readyz,
             "/config" => Target::Config,
+            "/routes" => Target::Routes,
             "/reload" => Target::Reload,
             _ => return endpoint(path),
         })

@@ -10,6 +10,7 @@ use super::*;
 use crate::config;
 use crate::control::client::Reply;
 use crate::plan::Plan;
+use crate::route::RouteTable;
 use crate::server::Server;
 
 /// A running proxy of one core and its control plane. The proxy goes first.
@@ -108,7 +109,7 @@ fn a_wrong_method_is_told_the_right_ones() {
 #[test]
 fn a_page_from_elsewhere_can_neither_read_nor_change() {
     let proxy = start_tcp();
-    for path in ["/", "/status", "/config"] {
+    for path in ["/", "/status", "/config", "/routes"] {
         let answer = proxy.raw(&format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n"));
         assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
     }
@@ -203,6 +204,22 @@ fn the_configuration_in_force_is_printed() {
     let proxy = start_tcp();
     let expected = config::print(&proxy.live.plan().config);
     assert_eq!(proxy.get("/config").text(), expected);
+}
+
+#[test]
+fn the_routes_in_force_are_told_as_the_command_tells_them() {
+    let proxy = start_tcp();
+    let reply = proxy.get("/routes");
+    let expected = RouteTable::new(&proxy.live.plan().config).text(&proxy.live.plan().config);
+    assert_eq!((reply.status, reply.text()), (200, expected));
+    let next = config::parse(
+        "[[listen]]\naddr = \"127.0.0.1:0\"\n[[route]]\npath = \"/new\"\nto = \"127.0.0.1:9\"\n",
+        "test",
+    )
+    .expect("it is valid");
+    let plan = Plan::new(next, 1, &[vec![0]], Some(&proxy.live.plan()));
+    proxy.live.set_plan(Arc::new(plan));
+    assert!(proxy.get("/routes").text().contains("/new"));
 }
 
 #[test]
