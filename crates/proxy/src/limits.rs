@@ -54,3 +54,7 @@ pub(crate) const ACCESS_LOG_STOP: Duration = Duration::from_secs(5);
 /// How long a start, or a reload, waits for names to be looked up for the first time. Over it: their
 /// routes answer 503 until they are.
 pub(crate) const NAMES_BOUND: Duration = Duration::from_secs(2);
+
+/// Addresses of an upstream whose drained state and health are kept when its settings change.
+/// When full: those of names that were not looked up since are forgotten first.
+pub(crate) const REMEMBERED_MAX: usize = 4_096;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use super::clock::now_ms;
 use super::standing::Phase;
 use crate::config;
+use crate::limits::REMEMBERED_MAX;
 
 use endpoint::Remembered;
 pub(crate) use endpoint::{EndpointState, Health};
@@ -25,8 +26,6 @@ pub(crate) struct UpstreamState {
     /// Rises with each change of the list and of what an endpoint may take (Release); cores that see
     /// a new value (Acquire) look at both again. The endpoints raise it too.
     version: Arc<AtomicU64>,
-    /// What the state in whose place this came knew of endpoints.
-    remembered: Vec<Remembered>,
     /// Retries under way.
     retries: AtomicU32,
     /// Retries that the budget did not leave room for.
@@ -43,6 +42,18 @@ struct List {
     /// Endpoints that have left and still have connections. One that returns is the same again, so
     /// that its connections are counted on.
     departed: Vec<Weak<EndpointState>>,
+    /// What the state in whose place this came knew of addresses that names may still turn out to
+    /// stand for. Each is used once. Empty once every name was looked up.
+    remembered: Vec<Remembered>,
+}
+
+impl List {
+    /// Once no name is left to be looked up, nobody will ask.
+    fn forget(&mut self) {
+        if self.entries.iter().all(Option::is_some) {
+            self.remembered = Vec::new();
+        }
+    }
 }
 
 /// Brings a notice to a core.
@@ -76,7 +87,7 @@ impl UpstreamState {
         cores: usize,
         before: Option<&UpstreamState>,
     ) -> UpstreamState {
-        let remembered = before.map(UpstreamState::remember).unwrap_or_default();
+        let mut remembered = before.map(UpstreamState::remember).unwrap_or_default();
         let version = Arc::new(AtomicU64::new(1));
         let mut endpoints = Vec::new();
         let mut entries = Vec::new();
@@ -86,16 +97,17 @@ impl UpstreamState {
                 continue;
             };
             let state = EndpointState::new(address, entry, &config, cores, &version);
-            state.recall(&remembered, &config);
+            state.recall(&mut remembered, &config);
             endpoints.push(Arc::new(state));
             entries.push(Some(vec![address]));
         }
-        let list = List { entries, endpoints: endpoints.into(), departed: Vec::new() };
+        let endpoints = endpoints.into();
+        let mut list = List { entries, endpoints, departed: Vec::new(), remembered };
+        list.forget();
         UpstreamState {
             config,
             cores,
             list: Mutex::new(list),
-            remembered,
             version,
             retries: AtomicU32::new(0),
             retry_budget_exhausted: AtomicU64::new(0),
@@ -131,6 +143,7 @@ impl UpstreamState {
         let first_time = list.entries[entry].replace(addresses).is_none();
         list.departed.retain(|departed| departed.strong_count() > 0);
         let before = list.endpoints.clone();
+        let mut remembered = std::mem::take(&mut list.remembered);
         let mut next: Vec<Arc<EndpointState>> = Vec::new();
         for (entry, addresses) in list.entries.iter().enumerate() {
             for address in addresses.iter().flatten() {
@@ -149,7 +162,7 @@ impl UpstreamState {
                     let version = &self.version;
                     let (config, cores) = (&self.config, self.cores);
                     let state = EndpointState::new(*address, entry, config, cores, version);
-                    state.recall(&self.remembered, config);
+                    state.recall(&mut remembered, config);
                     Arc::new(state)
                 });
                 if !first_time {
@@ -158,6 +171,8 @@ impl UpstreamState {
                 next.push(endpoint);
             }
         }
+        list.remembered = remembered;
+        list.forget();
         let same = next.len() == before.len()
             && next.iter().zip(before.iter()).all(|(a, b)| Arc::ptr_eq(a, b));
         if same {
@@ -171,18 +186,16 @@ impl UpstreamState {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// What is to be known of its endpoints when other settings take its place. Of a name that was
-    /// never looked up, what it remembers itself.
+    /// What is to be known of its endpoints when other settings take its place. At most
+    /// `REMEMBERED_MAX`: what is over it is forgotten, and an endpoint of it is new.
     fn remember(&self) -> Vec<Remembered> {
-        let endpoints = self.endpoints();
-        let is_there = |address| endpoints.iter().any(|known| known.address == address);
-        let earlier = self.remembered.iter().filter(|known| !is_there(known.address)).copied();
-        let now = endpoints.iter().map(|known| Remembered {
+        let list = self.lock();
+        let now = list.endpoints.iter().map(|known| Remembered {
             address: known.address,
             drained: known.is_drained(),
             health: known.health(),
         });
-        now.chain(earlier).collect()
+        now.chain(list.remembered.iter().copied()).take(REMEMBERED_MAX).collect()
     }
 
     /// Requests under way, by the attempts they have under way.

@@ -86,11 +86,12 @@ pub(super) struct Remembered {
 }
 
 impl EndpointState {
-    /// Takes over what is remembered of its address.
-    pub(super) fn recall(&self, remembered: &[Remembered], upstream: &config::Upstream) {
-        let Some(known) = remembered.iter().find(|known| known.address == self.address) else {
+    /// Takes over what is remembered of its address, which is known by this endpoint from then on.
+    pub(super) fn recall(&self, remembered: &mut Vec<Remembered>, upstream: &config::Upstream) {
+        let Some(place) = remembered.iter().position(|known| known.address == self.address) else {
             return;
         };
+        let known = remembered.swap_remove(place);
         self.drained.store(known.drained, Ordering::Relaxed);
         // Without checks nothing would ever lift what an earlier one said.
         if upstream.health.is_some() {

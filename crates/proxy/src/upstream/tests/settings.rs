@@ -52,3 +52,31 @@ fn a_name_that_is_looked_up_later_finds_what_was_known_of_its_addresses() {
     let drained: Vec<bool> = after.endpoints().iter().map(|one| one.is_drained()).collect();
     assert_eq!(drained, [false, true]);
 }
+
+#[test]
+fn what_was_known_of_an_address_is_used_once() {
+    // Goal: an operator's last word holds. Method: drained, another setting, enabled; the name
+    // loses the address and gets it back.
+    let named = |config: &mut config::Upstream| {
+        config.endpoints[0].address = UpstreamAddr::Name { host: "api.example".into(), port: 80 };
+    };
+    let before = upstream(1, 1, named);
+    before.resolved(0, &[address(0), address(1)]);
+    before.endpoints()[1].set_drained(true);
+    let after = changed(&before, |config| config.slow_start = Duration::from_secs(1));
+    after.resolved(0, &[address(0), address(1)]);
+    after.endpoints()[1].set_drained(false);
+    after.resolved(0, &[address(0)]);
+    after.resolved(0, &[address(0), address(1)]);
+    assert!(!after.endpoints()[1].is_drained());
+}
+
+#[test]
+fn an_endpoint_that_a_file_took_out_comes_back_as_a_new_one() {
+    let before = upstream(2, 1, checked);
+    before.endpoints()[1].set_drained(true);
+    let without = changed(&before, |config| config.endpoints.truncate(1));
+    let endpoints = before.config().endpoints.clone();
+    let after = changed(&without, |config| config.endpoints = endpoints);
+    assert!(!after.endpoints()[1].is_drained());
+}

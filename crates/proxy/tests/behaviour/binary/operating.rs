@@ -154,3 +154,20 @@ fn the_access_log_goes_on_in_a_new_file_after_it_was_moved_away() {
     assert!(lines(&log).contains("/second"), "{}", lines(&log));
     assert_eq!(lines(&moved).lines().count(), 1);
 }
+
+#[test]
+fn a_reload_that_moves_the_admin_address_is_answered_where_it_was_asked() {
+    let directory = directory("moved");
+    let path = directory.join("site.toml");
+    let admin = |name: &str| format!("unix:{}", directory.join(name).display());
+    let settings = |name: &str| format!("[admin]\nlisten = \"{}\"\n", admin(name));
+    write(&path, &answering(200, &settings("here")));
+    let baton = started(&path);
+    baton.address();
+    write(&path, &answering(204, &settings("there")));
+    let moved = run(&["reload", "--admin", &admin("here")]);
+    assert_eq!((moved.exit, moved.stderr.as_str()), (0, ""));
+    assert!(moved.stdout.contains("generation 2"), "{}", moved.stdout);
+    wait_until("its file is gone", || !directory.join("here").exists());
+    assert_eq!(run(&["reload", "--admin", &admin("there")]).exit, 0);
+}
