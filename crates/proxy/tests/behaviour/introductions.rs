@@ -112,3 +112,34 @@ fn each_kind_of_header_names_its_client_and_what_follows_is_served() {
         }
     });
 }
+
+#[test]
+fn an_ipv4_client_that_a_balancer_names_as_ipv6_is_an_ipv4_client() {
+    on_each_driver(|driver| {
+        let upstream = Upstream::answering(OK);
+        let proxy = Proxy::with(driver, &wanting(&upstream, ""));
+        let mut client = proxy.connect();
+        client.send("PROXY TCP6 ::ffff:198.51.100.1 ::ffff:203.0.113.1 5 6\r\n");
+        assert_eq!(client.ask(GET).status(), 200);
+        assert_eq!(upstream.only_request().field("x-forwarded-for"), Some("198.51.100.1"));
+    });
+}
+
+#[test]
+fn a_proxy_protocol_header_tells_the_client_and_must_be_there() {
+    on_each_driver(|driver| {
+        let upstream = Upstream::answering(OK);
+        let proxy = Proxy::with(driver, &wanting(&upstream, ""));
+        let mut client = proxy.connect();
+        client.send("PROXY TCP4 198.51.100.1 203.0.113.1 5 6\r\n");
+        assert_eq!(client.ask(GET).status(), 200);
+        assert_eq!(client.ask(GET).status(), 200);
+        for request in upstream.requests() {
+            assert_eq!(request.field("x-forwarded-for"), Some("198.51.100.1"));
+        }
+        let mut without = proxy.connect();
+        without.send(GET);
+        without.assert_closed();
+        proxy.wait_for_count("proxy_protocol_refused", 1);
+    });
+}

@@ -1,6 +1,6 @@
 //! Every limit: the status it leads to, its counter, and what becomes of the connection.
 
-use crate::support::{End, GET, OK, Proxy, Upstream, on_each_driver, wait_until};
+use crate::support::{End, GET, OK, Proxy, Upstream, on_each_driver, one_connection, wait_until};
 
 #[test]
 fn a_head_a_target_or_fields_over_their_limit_are_refused_and_the_connection_ends() {
@@ -276,12 +276,7 @@ fn who_breaks_off_waits_no_more_for_a_connection() {
             told.lock().expect("unpoisoned").recv().expect("the test goes on");
             link.send(OK);
         });
-        let text = format!(
-            "[[listen]]\naddr = \"$LISTEN\"\n[upstream.a]\nendpoints = [\"{}\"]\nmax_conns = 1\n\
-             queue = {{ length = 10, timeout = \"5m\" }}\n[[route]]\nto = \"a\"\n",
-            upstream.address
-        );
-        let proxy = Proxy::with(driver, &text);
+        let proxy = Proxy::with(driver, &one_connection(&upstream));
         let mut first = proxy.connect();
         first.send(GET);
         wait_until("it is with the endpoint", || upstream.requests().len() == 1);

@@ -1,6 +1,6 @@
 //! Answers that the proxy makes by itself.
 
-use crate::support::{OK, Proxy, Upstream, Wire, on_each_driver, wait_until};
+use crate::support::{Proxy, on_each_driver, wait_until};
 
 /// A listener that trusts its peers, and one route with these lines.
 fn route(lines: &str) -> String {
@@ -89,21 +89,5 @@ fn a_request_is_logged_under_its_own_client_and_not_that_of_the_one_before() {
         let clients: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
         assert_eq!(clients, ["198.51.100.1", "127.0.0.1"]);
         std::fs::remove_file(&log).expect("it was written");
-    });
-}
-
-#[test]
-fn an_ipv4_client_that_a_balancer_names_as_ipv6_is_an_ipv4_client() {
-    on_each_driver(|driver| {
-        let upstream = Upstream::answering(OK);
-        let text = format!(
-            "[[listen]]\naddr = \"$LISTEN\"\nproxy_protocol = \"127.0.0.0/8\"\n[[route]]\nto = \"{}\"\n",
-            upstream.address
-        );
-        let proxy = Proxy::with(driver, &text);
-        let mut client = Wire::connect(proxy.address);
-        client.send("PROXY TCP6 ::ffff:198.51.100.1 ::ffff:203.0.113.1 5 6\r\n");
-        assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status(), 200);
-        assert_eq!(upstream.only_request().field("x-forwarded-for"), Some("198.51.100.1"));
     });
 }

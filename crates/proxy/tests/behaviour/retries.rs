@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::upstream::nobody;
-use crate::support::{GET, OK, Proxy, Upstream, on_each_driver};
+use crate::support::{GET, OK, Proxy, Upstream, on_each_driver, one_connection};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
 const PUT: &str = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
@@ -201,12 +201,7 @@ fn a_retry_does_not_wait_for_the_connection_that_failed() {
     // reused connection closes without a byte; the queue is longer than the test's patience.
     on_each_driver(|driver| {
         let upstream = closing_on_reuse("");
-        let text = format!(
-            "[[listen]]\naddr = \"$LISTEN\"\n[upstream.a]\nendpoints = [\"{}\"]\nmax_conns = 1\n\
-             queue = {{ length = 10, timeout = \"5m\" }}\n[[route]]\nto = \"a\"\n",
-            upstream.address
-        );
-        let proxy = Proxy::with(driver, &text);
+        let proxy = Proxy::with(driver, &one_connection(&upstream));
         let mut client = proxy.connect();
         assert_eq!(client.ask(GET).status(), 200);
         assert_eq!(client.ask(GET).status(), 200);

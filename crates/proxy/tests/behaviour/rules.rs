@@ -187,26 +187,3 @@ fn an_error_has_the_page_of_its_route() {
         assert_eq!(answer.field("Content-Type"), Some("text/html; charset=utf-8"));
     });
 }
-
-#[test]
-fn a_proxy_protocol_header_tells_the_client_and_must_be_there() {
-    on_each_driver(|driver| {
-        let upstream = Upstream::answering(OK);
-        let text = format!(
-            "[[listen]]\naddr = \"$LISTEN\"\nproxy_protocol = \"127.0.0.0/8\"\n[[route]]\nto = \"{}\"\n",
-            upstream.address
-        );
-        let proxy = Proxy::with(driver, &text);
-        let mut client = proxy.connect();
-        client.send("PROXY TCP4 198.51.100.1 203.0.113.1 5 6\r\n");
-        assert_eq!(client.ask(GET).status(), 200);
-        assert_eq!(client.ask(GET).status(), 200);
-        for request in upstream.requests() {
-            assert_eq!(request.field("x-forwarded-for"), Some("198.51.100.1"));
-        }
-        let mut without = proxy.connect();
-        without.send(GET);
-        without.assert_closed();
-        proxy.wait_for_count("proxy_protocol_refused", 1);
-    });
-}

@@ -73,6 +73,16 @@ fn configuration(driver: DriverChoice, upstreams: &[SocketAddr], settings: &str)
     config
 }
 
+/// A file of one route to an upstream that may have one connection, for which others wait longer
+/// than a test does.
+pub(crate) fn one_connection(upstream: &Upstream) -> String {
+    format!(
+        "[[listen]]\naddr = \"$LISTEN\"\n[upstream.a]\nendpoints = [\"{}\"]\nmax_conns = 1\n\
+         queue = {{ length = 10, timeout = \"5m\" }}\n[[route]]\nto = \"a\"\n",
+        upstream.address
+    )
+}
+
 fn whole(driver: DriverChoice, text: &str) -> config::Config {
     let text = text.replace("$LISTEN", "127.0.0.1:0");
     let mut config = config::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
